@@ -40,8 +40,8 @@ import numpy as np
 from configs import base
 from experiments import roofline
 from experiments import speed_tables
-from rlx.build import methods as build_methods
 from rlx import build
+from rlx.build import methods as build_methods
 from rlx.build import updates
 from rlx.core import records
 from rlx.core import rng
@@ -56,6 +56,7 @@ from rlx.rollouts import sampler
 from rlx.stages import annotate
 from rlx.stages import host_state
 from rlx.stages import passes as passes_lib
+from rlx.stages import place
 
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "numpy")
@@ -138,7 +139,7 @@ def upd(args):
   adamw = updates.optimizer_of(c, "learner")
   learn = updates.device_stages(
       c, build_methods.resolve_methods(c), dict(policy=config, prm=config), mesh,
-      dict.fromkeys(("learner", "prm", "value"), adamw))["update"].policy
+      dict.fromkeys(("learner", "prm", "value"), adamw))["update_policy"]
   logps_of = passes_lib.compiled(config, 1.0, c.learner.microbatches, 1)
   params = sharding.place(params, mesh)
   state = records.TrainState(
@@ -152,7 +153,7 @@ def upd(args):
   def rep():
     nonlocal state
     clock = progress.Clock()
-    placed = annotate.Placer(mesh, c.learner.pack)(annotated)
+    placed = place.Place(mesh, c.learner.pack)(annotated)
     plan = placed.plan(config, c.learner.microbatches)
     old_BT = logps_of(state.policy, placed.rollouts.rows(), plan)
     clock.lap("old", old_BT)

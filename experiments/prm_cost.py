@@ -27,16 +27,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from experiments import plots
-from rlx.build import memory as run_memory
-from rlx.build import methods as build_methods
 from rlx import build
+from rlx.build import memory as run_memory
+from rlx.build import updates
 from rlx.core import records
 from rlx.core import resolve
 from rlx.io import progress
 from rlx.learner import step as learner_step
 from rlx.loops import rl
-from rlx.stages import collect
 from rlx.stages import host_state
+from rlx.stages import learner as learner_lib
 from rlx.stages import passes as passes_lib
 from rlx.stages import update_policy
 
@@ -66,7 +66,7 @@ def made(name, module, changes, is_prime):
   c.learner.optimizer.lr = c.prm.optimizer.lr = 0.0
   c.rollouts.filter_groups = dict(name="filter_groups.with_verdict")
   if not is_prime: del c.rewards.process, c.advantages.process
-  patch = (mock.patch.object(build_methods, "given_by_prm", lambda *_: ()) if name == OWN_PASS
+  patch = (mock.patch.object(updates, "uses_own_pass", lambda *_: False) if name == OWN_PASS
            else contextlib.nullcontext())
   with patch: run = build.build(c)
   return run, run.init()
@@ -84,32 +84,32 @@ def shared(run):
     arguments of a state and a Placed.
   """
   o, config = run.passes, run.passes.models["policy"]
-  loss_of = update_policy.policy_loss(run.methods, update_policy.PolicyLoss(
-      aggregation="token-mean", max_tokens=run.sizes.completion_tokens, entropy_coef=0.0,
-      auxiliary_coef=0.0, kl_kind="k3"))
+  loss_of = update_policy.PolicyLoss(
+      methods=run.methods, aggregation="token-mean", max_tokens=run.sizes.completion_tokens,
+      entropy_coef=0.0, auxiliary_coef=0.0, kl_kind="k3")
   fixed = types.SimpleNamespace(kl_coef=jnp.float32(0), step=0, reward_std=None)
 
   def loss(params, part):
-    rollouts, batch, kl_coef_B, plan = part
+    rollouts, batch, plan = part.rollouts, part.batch, part.plan
     forward = lambda name, **more: passes_lib.forward(params[name], config, rollouts, plan, **more)
     logps_BT, entropy_BT = forward("policy", temperature=o.temperature)[:2]
     prm_BT = forward("prm", with_entropy=False)[0]
     reference_BT, scored_BT = jax.lax.stop_gradient((logps_BT, prm_BT))
     batch = batch.replace(prm_ref_logps_BT=reference_BT)
-    advantages = run.advantage(fixed, batch.replace(
+    advantages = run.rewards_advantages.of_batch(fixed, batch.replace(
         prm_logps_BT=scored_BT, prm_old_logps_BT=scored_BT))[0]
-    total, _ = loss_of(advantages.replace(logps_BT=logps_BT, entropy_BT=entropy_BT), kl_coef_B)
+    total, _ = loss_of(advantages.replace(logps_BT=logps_BT, entropy_BT=entropy_BT), part.kl_coef_B)
     own, _ = resolve.measured(run.methods.prm(batch.replace(prm_logps_BT=prm_BT)))
     both = total.mean() + own.mean()
     return records.Weighted(both, jnp.float32(1)), {}, None
 
-  learner = run.update.learners["learner"]
+  learner = run.update_policy.learner
   step = learner_step.make(loss, learner.optimizer, group=run.sizes.group)
 
   def arguments(state, placed):
     params = jax.tree.map(jnp.copy, dict(policy=state.policy, prm=state.prm))
-    part = (placed.rollouts.rows(), placed.batch, jnp.zeros_like(placed.batch.outcome_B),
-            placed.plan(config, 1))
+    part = learner_lib.Minibatch(placed.rollouts.rows(), placed.batch, placed.plan(config, 1),
+                                 jnp.zeros_like(placed.batch.outcome_B))
     return params, learner.optimizer.init(params), part
   return step, arguments
 
@@ -139,15 +139,15 @@ def measure_shared(module, steps):
       jax.block_until_ready(getattr(out, "batch", out))  # A Placed is no tree.
       laps[name] = time.perf_counter() - start
       return out
-    collected = lap("sample", lambda: collect.batch(
-        run.collector, state, host_state.HostState(rehearsed={}), i, silent)[0])
+    collected = lap("sample", lambda: run.collect(
+        state, host_state.HostState(rehearsed={}), i, silent)[0])
     given = run.place(run.annotate(state, collected))
     placed = lap("score", lambda: run.score(state, given))
     parts = arguments(state, placed)
     lap("shared", lambda: step(*parts))
-    state, batch, _ = lap("prm", lambda: run.update.prm(state, placed))
-    batch, _ = run.advantage(state, batch)
-    state, *_ = lap("policy", lambda: run.update.policy(state, placed.replace(batch=batch), i))
+    state, placed, _ = lap("prm", lambda: run.update_prm(state, placed))
+    placed, _ = run.rewards_advantages(state, placed)
+    state, *_ = lap("policy", lambda: run.update_policy(state, placed, i))
     if i: seconds.append(laps)  # The first step compiles.
   temporary = step.lower(*arguments(state, placed)).compile().memory_analysis()
   return seconds, {"shared pass": temporary.temp_size_in_bytes} | run_memory.compiled_bytes(

@@ -111,7 +111,8 @@ def planned(c, model, mesh):
   optimizers = {name: updates.optimizer_of(c, name) for name in ("learner", "prm", "value")}
 
   # `device_put` knows no abstract mesh: placed on one device, then on it.
-  _, on_one = build_state.initializers(c, methods, sharding.make_mesh(), optimizers, models, None)
+  on_one = build_state.initial_state_of(
+      c, methods, sharding.make_mesh(), optimizers, models, None)
 
   sizes = run_lib.sizes_of(c)
   texts = types.SimpleNamespace(
@@ -119,8 +120,8 @@ def planned(c, model, mesh):
       tokenizer=types.SimpleNamespace(eos_ids=(0,), pad_id=0, decode=None))
   return types.SimpleNamespace(
       config=c, sizes=sizes, methods=methods,
-      shapes=lambda: build_state.place_idle(c, sharding.shapes(on_one(), mesh)),
-      sampling=sampling_lib.make(run_lib.sampling_options(c, sizes), texts, model, mesh),
+      shapes=lambda: sharding.shapes(on_one.shapes(), mesh),
+      sampling=sampling_lib.make_sampling(run_lib.sampling_options(c, sizes), texts, model, mesh),
       **updates.device_stages(c, methods, dict(policy=model, prm=model), mesh, optimizers))
 
 

@@ -1,4 +1,6 @@
 """Parts of an RL iteration for tests: completions that a test chose, through the run's stages."""
+import dataclasses
+
 import numpy as np
 
 from rlx.core import records
@@ -35,12 +37,25 @@ def score(run, state, rollouts, outcome_B, prompts=(), excluded_B=None):
 
 def update(run, state, placed, step=0):
   """(state, Batch, metrics) of rewards, advantages and the policy's update."""
-  batch, metrics = run.advantage(state, placed.batch)
-  state, batch, more = run.update.policy(state, placed.replace(batch=batch), step)
-  return state, batch, metrics | more
+  placed, metrics = run.rewards_advantages(state, placed)
+  state, placed, more = run.update_policy(state, placed, step)
+  return state, placed.batch, metrics | more
 
 
 def collected(run, state, host, step, clock):
   """(Placed, metrics) of a batch that the run collects itself."""
-  batch, metrics = collect.batch(run.collector, state, host, step, clock)
+  batch, metrics = run.collect(state, host, step, clock)
   return run.score(state, run.place(run.annotate(state, batch))), metrics
+
+
+def with_rewards(run, rewards):
+  """The run with the rewards, which are verdicts, of rewards(prompts, rollouts)."""
+  class Given:
+    def __init__(self, outcomes): self.prompt_rows = outcomes.prompt_rows
+    def __call__(self, prompts, rollouts): return rewards(prompts, rollouts)
+    def rewards(self, prompts, rollouts, texts=None, keep=False): return rewards(prompts, rollouts)
+
+  given = Given(run.outcomes)
+  return dataclasses.replace(run, outcomes=given,
+                             collect=dataclasses.replace(run.collect, outcomes=given),
+                             annotate=dataclasses.replace(run.annotate, outcomes=given))

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from configs.papers import laser
-from rlx.build import methods as build_methods
 from rlx import build
+from rlx.build import methods as build_methods
 from rlx.build import updates
 from rlx.core import records
 from rlx.losses import auxiliary
@@ -30,7 +30,7 @@ def setup(**changes):
   outcome_B = np.float32([1, 0, 0, 1] * 8)
   state = run.init()
   placed = stages.score(run, state, rollouts, outcome_B)
-  return run, state, placed.replace(batch=run.advantage(state, placed.batch)[0])
+  return run, state, run.rewards_advantages(state, placed)[0]
 
 
 @pytest.mark.parametrize("pack", [True, False])
@@ -43,7 +43,7 @@ def test_the_update_reads_the_token_where_the_reward_does(pack):
                               scored.finish_B, c_ref=own.c_ref, beta_v=own.beta_v).mean()
   logps_BT = passes_lib.Passes(run.passes, state, rollouts.rows(), lambda *_: None).logps("policy")
   before = np.asarray(scored.self_logps_B)
-  state, _, metrics = run.update.policy(state, placed, 0)
+  state, _, metrics = run.update_policy(state, placed, 0)
   np.testing.assert_allclose(metrics["policy/auxiliary"], want, rtol=1e-5)
   # The policy's own log-probs are those of a pass without the token.
   np.testing.assert_allclose(metrics["rollouts/sampler_gap_max"],

@@ -7,9 +7,9 @@ import pytest
 
 from configs import base
 from configs import quickstart
+from rlx import build
 from rlx.build import models as build_models
 from rlx.build import prompts as build_prompts
-from rlx import build
 from rlx.build import run as run_lib
 from rlx.build import updates as updates_lib
 from rlx.core import records
@@ -168,7 +168,7 @@ def test_step_scores_reach_the_advantages():
       prompt_P=np.zeros(1, np.uint32))
   state = records.TrainState(step=0, policy=None, policy_opt=None, kl_coef=jnp.float32(0))
   placed = stages.score(run, state, rollouts, np.ones(2), [prompt])
-  scored, _ = run.advantage(state, placed.batch)
+  scored, _ = run.rewards_advantages.of_batch(state, placed.batch)
   # Scores 1, -1, 1 and 1, 1, 1. softmin: -1 on the second step; 1/3 on each. Baselines
   # per token: 1/8 and -1/8; the steps have 2, 2 and 3 tokens.
   np.testing.assert_allclose(scored.advantages_BT[:, :8], [

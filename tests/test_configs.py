@@ -10,9 +10,9 @@ import pytest
 
 from configs import base
 from configs import quickstart
+from rlx import build
 from rlx.build import keys
 from rlx.build import methods as build_methods
-from rlx import build
 from rlx.build import run as run_lib
 from rlx.build import updates
 from rlx.build import validation

@@ -428,8 +428,8 @@ def test_the_command_line(bases, tmp_path, command):
 MEASURE = """
 import pathlib, sys
 import jax, orbax.checkpoint, tensorstore
-from rlx.tools import convert
 from rlx.io import hf, tables
+from rlx.tools import convert
 convert.convert("configs/models/chain", sys.argv[2] + "-small", format=sys.argv[3])
 tables.paths(hf.config_of(sys.argv[1])[0])  # What jax takes to trace, 3 MB.
 def memory(key):

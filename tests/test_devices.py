@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from configs import base
-from rlx.build import models as build_models
 from rlx import build
+from rlx.build import models as build_models
 from rlx.core import records
 from rlx.core import rng
 from rlx.io import hf
@@ -25,8 +25,9 @@ from rlx.models import packing
 from rlx.models import transformer
 from rlx.rollouts import episodes
 from rlx.rollouts import sampler
-from rlx.stages import collect
 from rlx.stages import host_state
+from rlx.stages import learner as learner_lib
+from rlx.stages import sampling
 from tests import tiny
 
 COLLECTIVES = ("all-gather", "all-reduce", "reduce-scatter", "all-to-all",
@@ -85,8 +86,8 @@ def compiled_update(model, packed=False, **mesh):
         parts=sharding.row_shards(run.passes.mesh), trunk_B=np.arange(b) // 4 * 4)
     assert plan.apart_PX is not None
     plan = sharding.row_shapes(plan, run.passes.mesh)
-  return run.update.programs["learner"].lower(
-      state.policy, state.policy_opt, (rollouts, scored, coef_B, plan), None).compile()
+  part = learner_lib.Minibatch(rollouts, scored, plan, coef_B)
+  return run.update_policy.program.lower(state.policy, state.policy_opt, part, None).compile()
 
 
 def collectives(program):
@@ -336,11 +337,12 @@ def test_weights_are_gathered_a_layer_at_a_time():
 def test_weights_are_laid_out_once_a_policy(model, monkeypatch):
   """Of all draws of a batch."""
   calls, run = [], run_of(model, fsdp=2)
-  lay_out = run.collector.lay_out
-  collector = dataclasses.replace(
-      run.collector, lay_out=lambda params: calls.append(1) or lay_out(params), max_draws=3,
-      fill="drop", filter_groups=lambda batch: np.zeros(len(batch.outcome_PG), bool))
-  _, metrics = collect.batch(collector, run.init(), host_state.HostState(rehearsed={}), 0, tiny.CLOCK)
+  lay_out = sampling.lay_out
+  monkeypatch.setattr(sampling, "lay_out", lambda *args: calls.append(1) or lay_out(*args))
+  collect = dataclasses.replace(
+      run.collect, max_draws=3, fill="drop",
+      filter_groups=lambda batch: np.zeros(len(batch.outcome_PG), bool))
+  _, metrics = collect(run.init(), host_state.HostState(rehearsed={}), 0, tiny.CLOCK)
   assert metrics["rollouts/draws"] == 3 and len(calls) == 1
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from configs import sft_chain
-from rlx.build import prompts
 from rlx import build
+from rlx.build import prompts
 from rlx.core import records
 from rlx.core import rng
 from rlx.environments import runner as runner_lib
@@ -188,7 +188,7 @@ def test_sampler_and_trainer_agree_and_rewards_are_those_of_the_environment(run)
   is_full_B = rollouts.completion_len_B == 9
   last_BT = rollouts.turn_BT == rollouts.turn_BT.max(axis=1, keepdims=True)
   assert (is_full_B & np.isnan(rollouts.turn_rewards_BT).all(axis=1, where=last_BT)).any()
-  reward_PG = run.verify(prompts, rollouts)
+  reward_PG = run.outcomes(prompts, rollouts)
   shares = np.nansum(rollouts.turn_rewards_BT, axis=1)
   np.testing.assert_allclose(reward_PG.ravel(), np.clip(shares, 0, 1), rtol=1e-6)
   assert len(set(reward_PG.ravel().tolist())) > 3

@@ -12,9 +12,9 @@ from configs.papers import simko
 from configs.papers import ucas
 from configs import quickstart
 from experiments.environments import tabular
+from rlx import build
 from rlx.build import methods as build_methods
 from rlx.build import plan as plan_lib
-from rlx import build
 from rlx.models import logps
 from rlx.models import transformer
 from tests import stages
@@ -23,7 +23,7 @@ from tests import stages
 def test_what_is_computed_is_what_is_asked_for():
   def statistics(c):
     m = build_methods.resolve_methods(c)
-    now, before = plan_lib.statistics_of(c, m)
+    now, before = plan_lib.find_statistics(c, m)
     return dict(now), dict(before), any(f.name == "old_logps_BT" for f in plan_lib.plan_fields(c, m))
   assert statistics(base.get_config()) == ({}, {}, False)
   assert statistics(simko.get_config()) == ({"top_logps_BTK": ("top", 3)}, {}, True)
@@ -56,14 +56,14 @@ def test_a_run_gives_methods_what_they_ask_for():
   hidden_BSD = jax.jit(transformer.hidden, static_argnums=1)(
       params, config, r.tokens_BS, r.positions_BS, r.valid_BS)
   logits_BTV = transformer.logits(params, config, hidden_BSD)[:, r.prompt_width - 1:-1] / 0.8
-  more = dict(plan_lib.statistics_of(c, run.methods)[1])
+  more = dict(plan_lib.find_statistics(c, run.methods)[1])
   mask_BT = np.asarray(r.mask_BT)
   wanted = logps.distribution_statistics(logits_BTV, r.completions_BT, tuple(more.values()))
   assert set(more) == {"old_mean_logps_BT", "old_logits_BT", "old_min_p_logps_BT"}
   for field, x in zip(more, wanted):
     np.testing.assert_allclose(getattr(scored, field), np.where(mask_BT, x, 0), atol=1e-4)
   assert "old_logps_BT" in scored and "top_logps_BTK" not in scored
-  assert np.isfinite(run.advantage(state, scored)[0].advantages_BT).all()
+  assert np.isfinite(run.rewards_advantages.of_batch(state, scored)[0].advantages_BT).all()
 
   tree = tabular.Tree(prompts=2, vocab=3, length=2, eos=True)
   logits_PNV = tree.start(jax.random.key(0), 1.0)

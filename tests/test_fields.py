@@ -1,5 +1,4 @@
 """Fields: declared once, planned from what methods read, computed once."""
-import dataclasses
 import sys
 import types
 
@@ -161,7 +160,7 @@ def test_a_row_that_does_not_learn_keeps_its_verdict_and_is_counted(tiny_files, 
                      rollouts__oversample=1.0, learner__minibatches=1), **changes)))
   said = {}
 
-  def verify(prompts, rollouts, _=None):
+  def verify(prompts, rollouts):
     """Groups in turn all right and half right; unknown for one prompt."""
     group = len(rollouts.finish_B) // len(prompts)
     outcome_PG = np.zeros((len(prompts), group))
@@ -173,14 +172,13 @@ def test_a_row_that_does_not_learn_keeps_its_verdict_and_is_counted(tiny_files, 
       said.update({(p.id, tuple(ids)): o for ids, o in zip(ids_G, outcome_G)})
     return outcome_PG
 
-  collector = dataclasses.replace(run.collector, verify=verify)
-  run = dataclasses.replace(run, collector=collector, verify=verify)
+  run = stages.with_rewards(run, verify)
   host = host_state.HostState(rehearsed={} if reason != "stored" else {
       p.id: [3, run.texts.tokenizer.end_id] for p in run.prompts.first(4)})
   state = run.init()
-  batch, _ = rl.collect.batch(run.collector, state, host, 0, tiny.CLOCK)
+  batch, _ = run.collect(state, host, 0, tiny.CLOCK)
   annotated = run.annotate(state, batch)
-  _, metrics = run.advantage(state, run.score(state, run.place(annotated)).batch)
+  _, metrics = run.rewards_advantages(state, run.score(state, run.place(annotated)))
   counts = {name: int(metrics[f"rollouts/excluded/{name}"]) for name in records.EXCLUDED[1:]}
   assert counts[reason] > 0 and (expected is None or counts[reason] == expected), counts
   assert sum(counts.values()) == 32 - int(annotated.batch.learn_B.sum())
@@ -279,15 +277,14 @@ def test_observations_are_read_and_not_learned(tiny_files):
   placed = stages.score(run, state, rollouts(ids[5:7]), [1, 0, 0, 1])
   np.testing.assert_array_equal(placed.batch.turn_BT[0], [0, 0, -1, -1, 1, 1, -1, -1])
   np.testing.assert_array_equal(placed.batch.action_BT[0], [1, 1, 0, 0, 1, 1, 0, 0])
-  batch, _ = run.advantage(state, placed.batch)
+  batch, _ = run.rewards_advantages.of_batch(state, placed.batch)
   advantages_BT = np.asarray(batch.advantages_BT)
   assert (advantages_BT[:, 2:4] == 0).all() and (advantages_BT[:, [0, 1, 4, 5]] != 0).all()
   np.testing.assert_array_equal(batch.lengths_B, 4)
 
   def gradient(mask_observation):
     """Of the policy's loss by the log-prob of each token, before any model."""
-    from rlx.stages import update_policy  # pylint: disable=g-import-not-at-top
-    loss = update_policy.policy_loss(run.methods, updates.policy_loss_options(config))
+    loss = updates.policy_loss_of(config, run.methods)
     logps_BT = -1.0 - 0.1 * np.arange(8)[None] * np.ones((4, 1), np.float32)
     if mask_observation: logps_BT[:, 2:4] = np.nan
     return jax.grad(lambda x: loss(batch.replace(
@@ -297,5 +294,5 @@ def test_observations_are_read_and_not_learned(tiny_files):
   assert np.isfinite(grad_BT).all() and (grad_BT[:, 2:4] == 0).all()
   assert (grad_BT[:, [0, 1, 4, 5]] != 0).all()
   np.testing.assert_array_equal(grad_BT, gradient(False))
-  _, _, metrics = run.update.policy(state, placed.replace(batch=batch), 0)
+  _, _, metrics = run.update_policy(state, placed.replace(batch=batch), 0)
   assert metrics["policy/grad_norm"] > 0

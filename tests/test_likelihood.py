@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from configs import base
-from rlx.build import memory as run_memory
 from rlx import build
+from rlx.build import memory as run_memory
 from rlx.io import hf
 from rlx.io import tokenizer as io_tokenizer
 from rlx.models import transformer
@@ -135,7 +135,7 @@ def test_fields_of_the_completion_itself(scored):
 
 def test_rewards_read_them_and_preflight_knows_their_shapes(scored):
   run, _, _, _, state, batch = scored
-  out, metrics = run.advantage(state, batch)
+  out, metrics = run.rewards_advantages.of_batch(state, batch)
   assert np.isfinite(out.advantages_BT).all() and np.ptp(out.advantages_BT) > 0
   assert all(f"rewards/{name}" in metrics for name in NAMES)
   # What is traced before the run has the fields and types of the batch.

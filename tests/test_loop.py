@@ -7,11 +7,13 @@ import shutil
 import jax
 import numpy as np
 import pytest
+import types
 
+from rlx import build
 from rlx.build import memory as run_memory
 from rlx.build import methods as build_methods
 from rlx.build import plan as plan_lib
-from rlx import build
+from rlx.build import updates
 from rlx.core import records
 from rlx.core import rng
 from rlx.io import hf
@@ -23,8 +25,8 @@ from rlx.loops import rl
 from rlx.models import transformer
 from rlx.rollouts import budget
 from rlx.rollouts import padding
-from rlx.stages import collect
 from rlx.stages import host_state
+from rlx.stages import learner as learner_lib
 from rlx.stages import passes as passes_lib
 from rlx.stages import rewards_advantages
 from rlx.tools import convert
@@ -81,7 +83,7 @@ def test_idle_optimizer_states_are_in_the_hosts_memory(four_steps, tiny_files, t
   tiny.assert_equal_trees(state, other)
   start = run.init()
   updated, _, metrics = stages.update(run, start, collected(run, start)[0])
-  reset = run.update.end_step(updated, metrics)
+  reset = run.end_step(updated, metrics)
   for opt_state in (run.init().prm_opt, updated.policy_opt, updated.prm_opt, reset.policy_opt):
     assert {x.sharding.memory_kind for x in jax.tree.leaves(opt_state) if x.ndim} == {"pinned_host"}
     assert memory.tree_bytes(opt_state) < 32  # Scalars stay.
@@ -115,7 +117,7 @@ def test_groups_end_with_a_demonstration(tiny_files):
   assert texts[3::4] == [p.text for p in prompts]
   assert not set(texts[0::4]) & {p.text for p in run.prompts.all()}
   np.testing.assert_array_equal(placed.batch.demo_PG, [[False, False, False, True]] * 8)
-  np.testing.assert_array_equal(placed.batch.outcome_PG, run.verify(prompts, placed.host))
+  np.testing.assert_array_equal(placed.batch.outcome_PG, run.outcomes(prompts, placed.host))
   assert placed.batch.learn_PG[:, 3].all()
   state, _, metrics = stages.update(run, state, placed)
   assert metrics["policy/grad_norm"] > 0
@@ -134,13 +136,6 @@ def collected(run, state):
   return stages.collected(run, state, host_state.HostState(rehearsed={}), 0, tiny.CLOCK)
 
 
-def with_verify(run, verify):
-  """The run with the verdicts of verify(prompts, rollouts)."""
-  given = lambda prompts, rollouts, texts=None: verify(prompts, rollouts)
-  return dataclasses.replace(run, verify=given,
-                             collector=dataclasses.replace(run.collector, verify=given))
-
-
 def test_a_second_pass_draws_more_of_hard_prompts(tiny_files):
   """Two completions of each prompt, then as many as the budget says of up to seven."""
   run = build.build(tiny.config(
@@ -149,7 +144,7 @@ def test_a_second_pass_draws_more_of_hard_prompts(tiny_files):
       advantages=dict(outcome=dict(name="group.mean_baseline"), whiten=False)))
   right = lambda prompts, rollouts: np.reshape(
       [float(ids[0] % 3 == 0) for ids in padding.completions(rollouts)], (len(prompts), -1))
-  run = with_verify(run, right)
+  run = stages.with_rewards(run, right)
   state = run.init()
   placed, metrics = collected(run, state)
   rollouts, scored = placed.host, placed.batch
@@ -181,7 +176,7 @@ def test_what_the_start_solves_is_rehearsed_and_not_trained(tiny_files):
     outcome_PG = np.tile([1.0, 0, 0, 1], (len(prompts), 1))
     return np.where([[p.id in solved] for p in prompts], 1.0, outcome_PG)
   def run_of(microbatches):
-    return with_verify(build.build(tiny.config(
+    return stages.with_rewards(build.build(tiny.config(
         tiny_files, **OUTCOMES, rollouts__rehearsal=2, learner__minibatches=1,
         learner__microbatches=microbatches,
         advantages=dict(outcome=dict(name="group.grpo"), whiten=False),
@@ -189,7 +184,7 @@ def test_what_the_start_solves_is_rehearsed_and_not_trained(tiny_files):
 
   def after(run):
     state, host = run.init(), host_state.HostState()
-    host.rehearsed = collect.solved(run.collector, state)
+    host.rehearsed = run.collect.find_solved(state)
     assert sorted(host.rehearsed) == sorted(solved)
     losses = []
     for step in range(3):
@@ -208,7 +203,7 @@ def test_what_the_start_solves_is_rehearsed_and_not_trained(tiny_files):
       np.testing.assert_array_equal(scored.rehearsal_BT.any(axis=1),
                                     [False] * 27 + [True] + [False] * 3 + [True])
       state, _, metrics = stages.update(run, state, placed, step)
-      state = run.update.end_step(state, metrics)
+      state = run.end_step(state, metrics)
       losses.append(float(metrics["policy/auxiliary"]))
       assert metrics["rollouts/sampler_gap_max"] < 1e-4
       # On-policy z-scores have a mean of 0, so that this is all of the loss.
@@ -221,9 +216,9 @@ def test_what_the_start_solves_is_rehearsed_and_not_trained(tiny_files):
   jax.tree.map(functools.partial(np.testing.assert_allclose, atol=2e-6),
                one.policy, two.policy)
   with pytest.raises(ValueError, match="rollouts.rehearsal=7: the initial policy solves only 0"):
-    none = with_verify(run, lambda prompts, _: np.zeros((len(prompts), 4))).collector
+    none = stages.with_rewards(run, lambda prompts, _: np.zeros((len(prompts), 4))).collect
     sizes = dataclasses.replace(none.sizes, rehearsal=7)
-    collect.solved(dataclasses.replace(none, sizes=sizes), run.init())
+    dataclasses.replace(none, sizes=sizes).find_solved(run.init())
 
 
 def test_remax_compares_with_the_greedy_completion(tiny_files):
@@ -235,10 +230,10 @@ def test_remax_compares_with_the_greedy_completion(tiny_files):
   rollouts, scored = placed.host, placed.batch
   prompts = prompts_of(run, rollouts)
   greedy = run.sampling.greedy(state.policy, prompts, rng.key(0, "x"))
-  want_B = run.verify(prompts, jax.device_get(greedy))[:, 0]
+  want_B = run.outcomes(prompts, jax.device_get(greedy))[:, 0]
   np.testing.assert_allclose(scored.greedy_B, want_B, rtol=1e-6)
   assert len(set(want_B.tolist())) > 1
-  scored, _ = run.advantage(state, scored)
+  scored, _ = run.rewards_advantages.of_batch(state, scored)
   np.testing.assert_allclose(
       np.where(scored.action_BT[:, 0], scored.advantages_BT[:, 0], 0),
       scored.outcome_B - want_B, atol=1e-6)
@@ -271,7 +266,7 @@ def test_groups_left_out_by_the_spread_of_their_rewards(tiny_files):
   scored = records.Batch(outcome_B=outcome_PG.ravel(), action_BT=np.ones((32, 2), bool),
                           group=4)
   state = run.init().replace(step=1, reward_std=np.float32(.55))
-  scored, metrics = run.advantage(state, scored)
+  scored, metrics = run.rewards_advantages.of_batch(state, scored)
   assert metrics["rewards/kept"] == .5
   np.testing.assert_array_equal(scored.learn_PG, np.tile([[False], [True]], (4, 4)))
   advantages_PGT = scored.advantages_BT.reshape(8, 4, 2)
@@ -303,7 +298,7 @@ def test_a_reset_of_the_kl_reference_is_not_seen_by_the_prm(tiny_files):
   seen = {}
   for step in range(2):
     state, *_ = stages.update(run, state, stages.score(run, state, rollouts, outcome_B), step)
-    state = run.update.end_step(state, {})
+    state = run.end_step(state, {})
     seen[step] = jax.device_get((stages.score(run, state, rollouts, outcome_B).batch, state))
   (one, before), (two, after) = seen[0], seen[1]
   for scored in (one, two):  # The PRM and its reference are where they were.
@@ -396,17 +391,16 @@ def _one_step(tiny_files, rollouts=None, **changes):
   if rollouts is None:
     rollouts = run.sampling.train(
         state.policy, prompts, rng.key(0, "sample", 0))
-  outcome_PG = run.verify(prompts, jax.device_get(rollouts)).astype(np.float32)
+  outcome_PG = run.outcomes(prompts, jax.device_get(rollouts)).astype(np.float32)
   # One verdict that could not be told, so that validity matters.
   outcome_PG[0, 0] = np.nan
   metrics = {}
   for step in range(2):  # The second time the PRM differs from its reference.
     placed = stages.score(run, state.replace(step=step), rollouts, outcome_PG.reshape(-1))
-    state, batch, m = run.update.prm(state, placed)
-    batch, m2 = run.advantage(state, batch)
-    placed = placed.replace(batch=batch)
-    state, m3 = run.update.value(state, placed, step)
-    state, _, m4 = run.update.policy(state, placed, step)
+    state, placed, m = run.update_prm(state, placed)
+    placed, m2 = run.rewards_advantages(state, placed)
+    state, m3 = run.update_value(state, placed, step)
+    state, _, m4 = run.update_policy(state, placed, step)
     metrics |= m | m2 | m3 | m4
   return jax.device_get((state, rollouts, metrics))
 
@@ -464,7 +458,7 @@ def test_a_single_optimizer_step_needs_no_pass_before_it(
                  learner__loss=dict(name="sequence.gspo"))
   state, _, metrics = _one_step(tiny_files, one_device[1], **changes)
   without = len(passes)
-  monkeypatch.setattr(build_methods, "_given_by_update", lambda *_: ())
+  monkeypatch.setattr(learner_lib.Learner, "has_one_step", False)
   other, _, other_metrics = _one_step(tiny_files, one_device[1], **changes)
   assert len(passes) - without == without + 2  # The policy's, in each of the two steps.
   jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6),
@@ -481,7 +475,7 @@ def test_a_single_step_of_the_prm_scores_it(tiny_files, one_device, passes, monk
   changes = dict(changes, prm__minibatches=1)
   state, _, metrics = _one_step(tiny_files, one_device[1], **changes)
   without = len(passes)
-  monkeypatch.setattr(build_methods, "given_by_prm", lambda *_: ())
+  monkeypatch.setattr(updates, "uses_own_pass", lambda *_: False)
   other, _, other_metrics = _one_step(tiny_files, one_device[1], **changes)
   assert len(passes) - without == without + 2  # The PRM's, in each of the two steps.
   jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6),
@@ -500,7 +494,8 @@ def test_a_prm_scored_in_its_update_starts_at_zero(tiny_files):
   for outcome_B in (np.full(32, np.nan), np.arange(32) % 2, np.arange(32) % 2):
     placed = stages.score(run, state, rollouts, outcome_B)
     assert "prm_logps_BT" not in placed.batch
-    state, batch, _ = run.update.prm(state, placed)
+    state, placed, _ = run.update_prm(state, placed)
+    batch = placed.batch
     is_equal.append(bool((batch.prm_old_logps_BT == batch.prm_ref_logps_BT).all()))
   assert is_equal == [True, True, False]
 
@@ -512,9 +507,7 @@ def test_a_prm_scored_in_its_update_starts_at_zero(tiny_files):
     (dict(model__dtype="bfloat16", model__remat="none"), False)], ids=str)
 def test_when_the_prms_update_scores_it(tiny_files, changes, given):
   c = tiny.config(tiny_files, **dict(dict(prm__minibatches=1), **changes))
-  planned = {f.name for f in plan_lib.plan_fields(c, build_methods.resolve_methods(c))}
-  assert "prm_ref_logps_BT" in planned
-  assert ("prm_logps_BT" not in planned) == ("prm_old_logps_BT" not in planned) == given
+  assert updates.uses_own_pass(c, build_methods.resolve_methods(c)) == given
 
 
 @pytest.mark.parametrize("temperature, count", [(1.0, 2), (0.6, 3)])
@@ -527,12 +520,12 @@ def test_the_policy_as_the_prms_reference_is_scored_at_temperature_1(
   state = run.init()
   _, rollouts, _ = tiny.sample(run, state)
   placed = stages.score(run, state, rollouts, np.arange(32) % 2)
-  scored = placed.batch
+  state, placed, metrics = run.update_prm(state, placed)
+  scored = placed.with_columns(old_logps_BT=placed.passes.old("old_logps_BT")).batch
   assert scored.action_BT.any() and (scored.prm_logps_BT == scored.prm_ref_logps_BT).all()
   assert sorted(key[1] for key in passes) == sorted([1.0, 1.0, temperature][:count])
   assert np.abs(scored.old_logps_BT - scored.sampler_logps_BT).max() < 1e-4
   assert (scored.old_logps_BT == scored.prm_ref_logps_BT).all() == (temperature == 1)
-  state, scored, metrics = run.update.prm(state, placed)
   assert metrics["prm/loss"] == pytest.approx(np.log(2), abs=1e-6)
   metrics = rewards_advantages.old_metrics(scored, temperature)
   assert metrics.get("prm/kl_policy") == (0 if temperature == 1 else None)
@@ -545,7 +538,8 @@ def test_two_passes_of_the_prm_are_two_updates(tiny_files):
   def updated(run, calls):
     state = run.init()
     placed = stages.score(run, state, rollouts, outcome_B)
-    for _ in range(calls): state, batch, _ = run.update.prm(state, placed)
+    for _ in range(calls): state, placed, _ = run.update_prm(state, placed)
+    batch = placed.batch
     # The rewards read the log-probs before the update.
     np.testing.assert_array_equal(batch.prm_logps_BT, batch.prm_ref_logps_BT)
     return state.prm
@@ -553,12 +547,12 @@ def test_two_passes_of_the_prm_are_two_updates(tiny_files):
 
 
 @pytest.mark.parametrize("changes, passes", [
-    (dict(learner__epochs=2), True), (dict(learner__minibatches=2), True),
+    (dict(learner__epochs=2), False), (dict(learner__minibatches=2), False),
     (dict(kl__coef=0.1, kl__place="reward",
           advantages=dict(total=dict(name="temporal.return_to_go"))), True),
     (dict(advantages=dict(total=dict(name="batch.optimal_token_baseline"))), True),
     (dict(kl__coef=0.1), False), ({}, False)], ids=str)
-def test_who_asks_for_old_logps_before_the_update(tiny_files, changes, passes):
+def test_which_configs_score_the_policy_before_rewards(tiny_files, changes, passes):
   if estimators := changes.get("advantages"):
     changes = dict(changes, advantages=dict(estimators, whiten=True))
   c = tiny.config(tiny_files, **dict(dict(learner__minibatches=1), **changes))
@@ -599,14 +593,15 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(tiny_files):
         finish_B=np.ones(b, np.int32), prompt_P=asked[-1])
   def verify_as(accuracies):
     turns = iter(accuracies)
-    return lambda *_: np.array([
-        [1.0] * a + [0.0] * (4 - a) for a in next(turns)])
-  stub = dataclasses.replace(run.collector, sample=sample, lay_out=lambda params: None,
-                             decode=lambda rollouts: [""] * len(rollouts.finish_B),
-                             verify=verify_as([[2, 4, 2, 0], [2, 2, 2, 4]]))
+    return types.SimpleNamespace(rewards=lambda *_, keep: np.array([
+        [1.0] * a + [0.0] * (4 - a) for a in next(turns)]))
+  stub = dataclasses.replace(
+      run.collect, sampling=types.SimpleNamespace(train=sample, lay_out=lambda params: None),
+      texts=types.SimpleNamespace(completions=lambda rollouts: [""] * len(rollouts.finish_B)),
+      outcomes=verify_as([[2, 4, 2, 0], [2, 2, 2, 4]]))
   host = host_state.HostState(rehearsed={})
   state = records.TrainState(step=0, policy=None, policy_opt=None)
-  batch, metrics = collect.batch(stub, state, host, 0, tiny.CLOCK)
+  batch, metrics = stub(state, host, 0, tiny.CLOCK)
   assert metrics["rollouts/draws"] == 2 and metrics["rollouts/pass_fraction"] == 5 / 8
   np.testing.assert_array_equal(batch.reward_B, [1, 1, 0, 0] * 4)
   first, second = asked
@@ -614,27 +609,27 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(tiny_files):
   np.testing.assert_array_equal(batch.rollouts.prompt_P, kept)
   # The surplus group waits by id and is asked first in the next step.
   assert [rng.number(i) for i in host.buffer] == [second[2]]
-  stub = dataclasses.replace(stub, verify=verify_as([[2, 2, 2, 2]]))
-  collect.batch(stub, state, host, 1, tiny.CLOCK)
+  stub = dataclasses.replace(stub, outcomes=verify_as([[2, 2, 2, 2]]))
+  stub(state, host, 1, tiny.CLOCK)
   assert asked[2][0] == second[2] and host.buffer == []
   assert len(set(asked[2].tolist())) == 4
   # The cap: three draws, then groups that failed fill up, or a clear line.
-  stub = dataclasses.replace(stub, verify=verify_as([[4] * 4, [0] * 4, [4, 2, 4, 4]]))
-  batch, metrics = collect.batch(stub, state, host, 2, tiny.CLOCK)
+  stub = dataclasses.replace(stub, outcomes=verify_as([[4] * 4, [0] * 4, [4, 2, 4, 4]]))
+  batch, metrics = stub(state, host, 2, tiny.CLOCK)
   assert metrics["rollouts/draws"] == 3 and metrics["rollouts/filled"] == 3
   np.testing.assert_array_equal(batch.reward_B, [1, 1, 0, 0] + [1] * 12)
   # Or they keep the batch's shape and their verdicts, and do not learn.
   stub = dataclasses.replace(stub, fill="drop",
-                             verify=verify_as([[4] * 4, [0] * 4, [4, 2, 4, 4]]))
-  batch, metrics = collect.batch(stub, state, host, 2, tiny.CLOCK)
+                             outcomes=verify_as([[4] * 4, [0] * 4, [4, 2, 4, 4]]))
+  batch, metrics = stub(state, host, 2, tiny.CLOCK)
   assert metrics["rollouts/filled"] == 3 and len(batch.rollouts.completion_len_B) == 16
   np.testing.assert_array_equal(batch.reward_B, [1, 1, 0, 0] + [1] * 12)
   filtered = records.EXCLUDED.index("filtered")
   np.testing.assert_array_equal(batch.excluded_B, [0] * 4 + [filtered] * 12)
-  stub = dataclasses.replace(stub, fill="error", verify=verify_as([[4] * 4] * 3))
+  stub = dataclasses.replace(stub, fill="error", outcomes=verify_as([[4] * 4] * 3))
   with pytest.raises(ValueError, match=(
       r"0 of 12 prompts passed rollouts.filter_groups in 3 draws, 4 are needed")):
-    collect.batch(stub, state, host, 3, tiny.CLOCK)
+    stub(state, host, 3, tiny.CLOCK)
 
 
 def test_adapters_train_over_one_frozen_base(tiny_files, tmp_path):

@@ -1,12 +1,11 @@
 """bfloat16 activations over float32 parameters, through the whole loop."""
-import dataclasses
 
 import jax
 import numpy as np
 import pytest
 
-from rlx.build import memory as run_memory
 from rlx import build
+from rlx.build import memory as run_memory
 from rlx.core import rng
 from rlx.io import metrics as io_metrics
 from rlx.loops import rl
@@ -67,9 +66,9 @@ class Recorder:
 @pytest.fixture(scope="module")
 def steps(run):
   """{"learner", "prm", "score"}: the traced steps of a run."""
-  updates = {name: Recorder(run.update.programs[name]) for name in ("learner", "prm")}
-  traced = run_memory.trace_steps(dataclasses.replace(
-      run, update=dataclasses.replace(run.update, programs=updates)), run.shapes())
+  updates = {name: Recorder(run.updates[name].program) for name in ("learner", "prm")}
+  for name, recorder in updates.items(): vars(run.updates[name])["program"] = recorder
+  traced = run_memory.trace_steps(run, run.shapes())
   score = next(p.traced for p in traced if p.term == "activations of scoring")
   list(traced)  # The updates follow.
   return {name: r.traced for name, r in updates.items()} | {"score": score}

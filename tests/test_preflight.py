@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from configs import quickstart
-from rlx.build import memory as run_memory
 from rlx import build
+from rlx.build import memory as run_memory
 from rlx.core import rng
 from rlx.learner import memory
 from rlx.loops import rl
 from rlx.models import size
 from rlx.rollouts import slots
+from rlx.stages import learner as learner_lib
 from rlx.tools import preflight
 from tests import stages as stages_
 
@@ -96,24 +97,26 @@ def test_steps_are_predicted_and_not_compiled_again(run, stages, caplog):
   rollouts = rollouts.replace(
       tokens_BS=tokens_BS, prompt_len_B=np.full_like(rollouts.prompt_len_B, x),
       completion_len_B=np.full_like(rollouts.completion_len_B, t))
-  taken, updates = {}, dict(run.update.programs)
+  taken = {}
   def watched(name):
-    def lower(params, opt_state, part):
-      batch = *part, placed.plan(run.passes.models["policy"], 1)
-      analysis = updates[name].lower(
+    def lower(params, opt_state, *part):
+      batch = learner_lib.Minibatch(
+          rows, part[0], placed.plan(run.passes.models["policy"], 1), *part[1:])
+      analysis = run.updates[name].program.lower(
           params, opt_state, batch, state.frozen).compile().memory_analysis()
       taken[name] = analysis.temp_size_in_bytes + sum(x.nbytes for x in jax.tree.leaves(batch))
     return lower
   with jax.log_compiles(), caplog.at_level(logging.WARNING, logger="jax"):
     placed = stages_.score(run, state, rollouts, outcome_B)
     rows = placed.rollouts.rows()
-    watched("prm")(state.prm, state.prm_opt, (rows, placed.batch))
-    state, batch, _ = run.update.prm(state, placed)
-    batch, _ = run.advantage(state, batch)
-    watched("learner")(state.policy, state.policy_opt, (rows, batch, placed.batch.outcome_B))
-    state, *_ = run.update.policy(state, placed.replace(batch=batch), 0)
+    watched("prm")(state.prm, state.prm_opt, placed.batch)
+    state, placed, _ = run.update_prm(state, placed)
+    placed, _ = run.rewards_advantages(state, placed)
+    watched("learner")(
+        state.policy, state.policy_opt, placed.batch, placed.batch.outcome_B)
+    state, *_ = run.update_policy(state, placed, 0)
   compiled = [r.getMessage() for r in caplog.records if "Compiling" in r.getMessage()]
-  assert any("jit(compute)" in m for m in compiled)  # The log is read: advantages compile.
+  assert any("jit(_compute)" in m for m in compiled)  # The log is read: advantages compile.
   assert not [m for m in compiled if "jit(step)" in m or "jit(logps_of)" in m]
   assert stages["activations of the PRM update"] == pytest.approx(taken["prm"], rel=0.2)
   assert stages["activations of the policy update"] == pytest.approx(

@@ -135,11 +135,11 @@ def test_every_file_of_a_checkpoint_is_sealed(whole):
 
 def test_sigterm_ends_the_step_saves_and_leaves(
     model, train, whole, tmp_path, monkeypatch, capsys):
-  batch = collect.batch
-  def preempted(run, state, host, step, clock):
+  collect_batch = collect.Collect.__call__
+  def preempted(self, state, host, step, clock):
     if step == 2: os.kill(os.getpid(), signal.SIGTERM)
-    return batch(run, state, host, step, clock)
-  monkeypatch.setattr(collect, "batch", preempted)
+    return collect_batch(self, state, host, step, clock)
+  monkeypatch.setattr(collect.Collect, "__call__", preempted)
   before = signal.getsignal(signal.SIGTERM)
   assert train(config_of(model, checkpoint__every=STEPS), tmp_path) is None
   assert signal.getsignal(signal.SIGTERM) == before
@@ -273,8 +273,8 @@ def test_an_error_of_the_disk_is_one_line(capsys):
 
 _TRAIN = """
 import pathlib, sys
-from tests import conftest  # Devices and flags, before jax starts.
 from rlx.loops import rl
+from tests import conftest  # Devices and flags, before jax starts.
 from tests import test_resume
 rl.train(test_resume.long_config_of(pathlib.Path(sys.argv[1]), int(sys.argv[3])), sys.argv[2])
 """

@@ -91,7 +91,7 @@ def test_evaluate_reads_it_on_another_set_of_prompts(implicit):
   assert metrics["maj@1"]["mean"] >= metrics["pass@1"]["mean"] == metrics["best@1/min"]["mean"]
   assert metrics["pass@4"]["mean"] >= metrics["best@4/product/no_ref"]["mean"]
   marked = metrics["prm"]["chain.steps"]
-  again = prm_sets.evaluate(run, state, prm_sets.read(
+  again = prm_sets.measure(run, state, prm_sets.read(
       workdir / "chain.steps.jsonl", run.texts))
   assert set(again) == {name for name in marked if name.startswith("f1/")}
   for name, x in again.items():
@@ -106,7 +106,7 @@ def test_step_rewards_add_up_to_the_log_ratio_with_eos(implicit):
                          [x.ids for x in completions])
   rollouts, _, _ = stored.batch([completions[i:i + 4] for i in range(0, 32, 4)], 0, run)
   copy = jax.tree.map(jnp.copy, state)  # The update takes the state's memory.
-  _, scored, _ = run.update.prm(copy, stages.score(run, state, rollouts, np.zeros(32)))
+  scored = run.update_prm(copy, stages.score(run, state, rollouts, np.zeros(32)))[1].batch
   ratio_B = np.where(scored.action_BT, scored.prm_logps_BT - scored.prm_ref_logps_BT, 0).sum(1)
   by_text = dict(zip(map(bytes, np.asarray(rollouts.tokens_BS)), .5 * ratio_B))  # beta = 0.5
   got = best_of_n.scores(steps[""])["sum"]

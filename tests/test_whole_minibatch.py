@@ -16,6 +16,8 @@ from rlx.learner import sharding
 from rlx.models import transformer
 from rlx.stages import annotate
 from rlx.stages import learner as learner_lib
+from rlx.stages import passes as passes_lib
+from rlx.stages import place
 
 B, G, X, T, V = 16, 2, 3, 5, 12
 CONFIG = transformer.DecoderConfig(
@@ -74,13 +76,13 @@ def step_of(name, microbatches=1, data=1, pack=False):
   state = records.TrainState(
       step=0, kl_coef=0., policy=copy(), policy_opt=optimizer.init(start), prm=copy(),
       prm_opt=optimizer.init(start))
-  placed = annotate.Placer(mesh, pack)(batch())
+  placed = place.Place(mesh, pack)(batch())
   stages = updates.device_stages(c, build_methods.resolve_methods(c), models, mesh, dict.fromkeys(
       ("learner", "prm", "value"), optimizer), token_id=1, learns="prm")
   if name.startswith("prm"):
-    state, _, metrics = stages["update"].prm(state, placed)
+    state, _, metrics = stages["update_prm"](state, placed)
   else:
-    state, _, metrics = stages["update"].policy(state, placed, 0)
+    state, _, metrics = stages["update_policy"](state, placed, 0)
   after = state.prm if name.startswith("prm") else state.policy
   return jax.device_get((metrics, jax.tree.map(lambda a, b: (b - a) / rate, after, start)))
 
@@ -91,9 +93,9 @@ whole = functools.cache(step_of)
 @functools.cache
 def cut(name):
   """(step_of a minibatch that is cut, the number of forward passes that were traced for it)."""
-  passes, forward = [], learner_lib.logps.forward
+  passes, forward = [], passes_lib.forward
   with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(learner_lib.logps, "forward", lambda *a, **o: passes.append(0) or forward(*a, **o))
+    patch.setattr(passes_lib, "forward", lambda *a, **o: passes.append(0) or forward(*a, **o))
     return step_of(name, **CUT), len(passes)
 
 
@@ -127,5 +129,6 @@ def test_a_pass_more_where_a_statistic_reads_the_model(without, with_one):
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_without_what_is_of_the_whole_it_would_differ(name, monkeypatch):
-  monkeypatch.setattr(learner_lib, "_before", lambda *_: lambda params, batch: (*batch, {}))
+  monkeypatch.setattr(learner_lib.Learner, "add_whole",
+                      lambda self, params, part, *_: part.replace(whole={}))
   assert max(differs(whole(name), step_of(name, microbatches=4))) > 1e-2

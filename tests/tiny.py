@@ -99,4 +99,4 @@ def sample(run, state, per_step=8):
   prompts = run.prompts.take(per_step)
   rollouts = run.sampling.train(
       state.policy, prompts, rng.key(0, "sample", 0))
-  return prompts, rollouts, np.float32(run.verify(prompts, jax.device_get(rollouts))).reshape(-1)
+  return prompts, rollouts, np.float32(run.outcomes(prompts, jax.device_get(rollouts))).reshape(-1)

@@ -30,7 +30,6 @@ from rlx.core import resolve
 from rlx.learner import reference as reference_lib
 from rlx.losses import value as value_loss
 from rlx.models import logps as logps_lib
-from rlx.stages import update_policy
 
 
 class Batch(NamedTuple):
@@ -235,8 +234,8 @@ def train(c, tree, environment, *, seeds, lr, steps, prm_lr=1.0, value_lr=0.5,
 
 def _losses(c, methods, tree):
   """Returns {table: function from (table, (record, Batch)) to a Weighted loss}."""
-  policy_loss = update_policy.policy_loss(methods, updates.policy_loss_options(c))
-  now, _ = map(dict, plan_lib.statistics_of(c, methods))
+  policy_loss = updates.policy_loss_of(c, methods)
+  now, _ = map(dict, plan_lib.find_statistics(c, methods))
   group = c.rollouts.per_prompt
   kl_coef_B = jnp.full(tree.prompts * group, jnp.float32(c.kl.coef))
 
@@ -263,8 +262,8 @@ def _losses(c, methods, tree):
 
 def _step(c, methods, tree):
   """Returns one step of training, (Environment, {table: update}, _State, i, key) -> _State."""
-  advantage, excluded_of = updates.advantage_of(c, methods), _excluded(c, methods)
-  _, before = map(dict, plan_lib.statistics_of(c, methods))
+  advantage, excluded_of = updates.rewards_advantages_of(c, methods).of_batch, _excluded(c, methods)
+  _, before = map(dict, plan_lib.find_statistics(c, methods))
   group = c.rollouts.per_prompt
 
   def sampled(env, state, i, keys):

@@ -6,8 +6,8 @@ PRM has the policy's initial weights and is trained online. Compared is the numb
 steps until an arm first has the accuracy that both arms reach.
 """
 from configs.papers import prime
-from experiments import grid as grids
 from experiments.environments import steps
+from experiments import grid as grids
 
 CLAIM = 0
 MEASURE = "share of the steps of outcomes alone that dense rewards save to the accuracy both reach"

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from rlx.core import masked
+from rlx.core.method import method
 from rlx.core import prefixes
 from rlx.core import ranges
-from rlx.core.method import method
 
 
 @method(centres=True)

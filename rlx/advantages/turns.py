@@ -15,8 +15,8 @@ from jax import Array
 
 from rlx.advantages import group
 from rlx.core import masked
-from rlx.core import ranges
 from rlx.core.method import method
+from rlx.core import ranges
 
 
 @method

@@ -26,6 +26,7 @@ from rlx.learner import memory
 from rlx.learner import programs as program_text
 from rlx.learner import sharding
 from rlx.models import size
+from rlx.stages import learner as learner_lib
 from rlx.stages import passes as passes_lib
 
 _SURE = 0.4  # The steps are not compiled if the estimate is below this share of the device.
@@ -150,7 +151,7 @@ def estimated_bytes(run: run_lib.Run, state: records.TrainState) -> dict[str, in
   for name, params, opt_state in (
       ("prm", state.prm, state.prm_opt), ("value", state.value, state.value_opt),
       ("learner", state.policy, state.policy_opt)):
-    learner = run.update.learners[name]
+    learner = run.updates[name].learner
     if opt_state is not None:
       moved = sharding.shapes(opt_state, o.mesh)  # From the host's memory, if it is there.
       stages[_UPDATE[name]] = memory.tree_bytes(moved) - memory.tree_bytes(opt_state) + stage_bytes(
@@ -231,7 +232,7 @@ def trace_programs(run: run_lib.Run, state: records.TrainState) -> Iterator[Prog
       ("hand-over", _SAMPLING, "hand-over"), ("train", _SAMPLING, ""),
       ("greedy", _EVALUATION, ", greedy"), ("sampled", _EVALUATION, ", evaluation")):
     if name == "sampled" and run.sizes.eval_samples == 1: continue
-    for part, (traced, held, beside) in run.sampling.traced(name, params).items():
+    for part, (traced, held, beside) in run.sampling.trace(name, params).items():
       full = f"{label}, {part}" if name == "hand-over" else part + label
       yield Program(term, full, traced, held, beside, chunk)
   yield from trace_steps(run, state)
@@ -251,24 +252,25 @@ def trace_steps(run: run_lib.Run, state: records.TrainState) -> Iterator[Program
       f.name: jax.ShapeDtypeStruct([sizes[letter] for letter in f.axes], f.dtype)
       for f in (*(f for f in records.GIVEN if "environment.name" not in f.needs), *run.planned)
       if f.axes and f.where != "later" and f.name not in records.DERIVED}))
-  # The PRM's update may give its log-probs, see Methods.given_by_prm.
-  given = {} if state.prm_opt is None else {
-      name: batch.get(name, batch.sampler_logps_BT)
-      for name in ("prm_logps_BT", "prm_old_logps_BT")}
-  trained = jax.eval_shape(run.advantage, state, batch.replace(**given))[0]
+  logps_BT = batch.sampler_logps_BT  # Others have its shape.
+  prm = {name: logps_BT for name in ("prm_logps_BT", "prm_old_logps_BT")}
+  scored = batch if run.updates["prm"].uses_own_pass else batch.replace(**prm)
+  trained = jax.eval_shape(run.rewards_advantages.of_batch, state, batch.replace(
+      **(prm if state.prm is not None else {})))[0]
+  if not run.update_policy.learner.has_one_step: trained = trained.replace(old_logps_BT=logps_BT)
 
   def plan(rows_, parts):  # For rows of full length; it does not depend on the model.
     return rows(passes_lib.full_plan(o.models["policy"], o.mesh, rows_, x, t, parts, pack=o.pack))
 
-  def update(name, params, opt_state, *whole):
-    learner = run.update.learners[name]
+  def update(name, params, opt_state, batch, kl_coef_B=None):
+    learner = run.updates[name].learner
     n = learner.minibatches
-    part = jax.tree.map(lambda s: jax.ShapeDtypeStruct((s.shape[0] // n, *s.shape[1:]), s.dtype),
-                        whole)
-    part = *rows(part), plan(b // n, learner.microbatches)
+    part = rows(jax.tree.map(lambda s: array((s.shape[0] // n, *s.shape[1:]), s.dtype),
+                             (rollouts, batch, kl_coef_B)))
+    part = learner_lib.Minibatch(*part[:2], plan(b // n, learner.microbatches), part[2])
     term = _UPDATE[name]
     return Program(
-        term, term.removeprefix("activations of the "), run.update.programs[name].trace(
+        term, term.removeprefix("activations of the "), run.updates[name].program.trace(
             params, sharding.shapes(opt_state, o.mesh), part, state.frozen),
         (params, opt_state, state.frozen))
 
@@ -280,11 +282,10 @@ def trace_steps(run: run_lib.Run, state: records.TrainState) -> Iterator[Program
       yield Program(_SCORING, f"scoring, {name}",
                     fn.trace(params, rollouts, plan(b, o.parts)), params)
   if state.prm_opt is not None:
-    yield update("prm", state.prm, state.prm_opt, rollouts, batch)
+    yield update("prm", state.prm, state.prm_opt, scored)
   if state.value is not None:
-    yield update("value", state.value, state.value_opt, rollouts, trained)
-  yield update("learner", state.policy, state.policy_opt, rollouts, trained,
-               jax.ShapeDtypeStruct((b,), jnp.float32))
+    yield update("value", state.value, state.value_opt, trained)
+  yield update("learner", state.policy, state.policy_opt, trained, array((b,), jnp.float32))
 
 
 def _advice(run):
@@ -295,10 +296,10 @@ def _advice(run):
   frozen = jax.tree.leaves((state.frozen, state.reference, state.prm_reference))
   if m.param_dtype == "float32" and all(x.dtype == jnp.float32 for x in frozen):
     smaller.append("model.frozen_dtype to bfloat16, if model.dtype is, for references")
-  if not run.update.learners["learner"].offload: smaller.append("offload_optimizers to True")
+  if not run.update_policy.learner.offload: smaller.append("offload_optimizers to True")
   smaller.append("model.path to a smaller model")
   def microbatches(name, remat):
-    learner = run.update.learners[name]
+    learner = run.updates[name].learner
     parts = learner.minibatches * learner.microbatches * run.passes.shards
     has_a_group = run.sizes.prompts == parts
     return ("change rollouts.per_prompt or rollouts.max_tokens to less" if has_a_group else

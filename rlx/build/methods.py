@@ -1,9 +1,6 @@
 """The methods that a config names, resolved to functions; validation.py checks them."""
 import inspect
 from collections.abc import Mapping
-from typing import Callable
-
-import numpy as np
 
 from rlx.build import keys
 from rlx.core import resolve
@@ -66,25 +63,24 @@ def resolve_methods(c: keys.Config) -> methods_lib.Methods:
       has_kl_loss=kl and c.kl.place == "loss")
 
 
-def bind_schedule(key: str, peak: float, section: Mapping) -> Callable:
-  """Returns steps done -> current value, by a section's options of core/schedule.py."""
-  options = {k: section[k] for k in schedule.OPTIONS if k in section}
-  value = lambda step: peak * schedule.factor(step, **options)
+def bind_schedule(key: str, peak: float, section: Mapping) -> schedule.Schedule:
+  """The Schedule of a peak value by a section's options of core/schedule.py."""
+  made = schedule.Schedule(peak, **{k: section[k] for k in schedule.OPTIONS if k in section})
   try:
-    value(0)
+    made(0)
   except ValueError as e:
     raise ValueError(f"{key}.{e}") from None
-  return value
+  return made
 
 
 def _anneal(c):
-  if c.rollouts.anneal.name is None: return lambda step: None
-  fn = resolve.bind("rollouts", c.rollouts.anneal, "rollouts.anneal", n_given=2)
-  return lambda step: fn(np.arange(c.rollouts.max_tokens), step)
+  fn = None if c.rollouts.anneal.name is None else resolve.bind(
+      "rollouts", c.rollouts.anneal, "rollouts.anneal", n_given=2)
+  return methods_lib.Anneal(fn, c.rollouts.max_tokens)
 
 
 def _budget(c):
   if c.rollouts.budget.name is None: return None
   options = {k: v for k, v in c.rollouts.budget.items() if k != "first"}
-  fn = resolve.bind("rollouts", options, "rollouts.budget", n_given=3)
-  return lambda right_P: fn(right_P, c.rollouts.budget.first, c.rollouts.per_prompt)
+  return methods_lib.Budget(resolve.bind("rollouts", options, "rollouts.budget", n_given=3),
+                            c.rollouts.budget.first, c.rollouts.per_prompt)

@@ -5,8 +5,7 @@ import sys
 from collections.abc import Collection, Iterable
 
 from rlx.build import keys
-from rlx.build import options as options_lib_lib
-from rlx.core import options as options_lib
+from rlx.build import options as options_lib
 from rlx.core import records
 from rlx.core import resolve
 from rlx.environments import runner
@@ -39,8 +38,8 @@ Splits = tuple[list[records.Prompt], list[records.Prompt]]
 
 def texts_of(c: keys.Config, tokenizer: tokenizer_io.Tokenizer) -> texts_lib.Texts:
   """The texts.Texts of a config and a tokenizer."""
-  return options_lib.read(
-      texts_lib.Texts, options_lib_lib.setting(c), tokenizer=tokenizer, stops=tuple(c.rollouts.stops),
+  return options_lib.read_options(
+      texts_lib.Texts, c, tokenizer=tokenizer, stops=tuple(c.rollouts.stops),
       template=resolve.bind("prompts.templates", c.prompts.template, "prompts.template"))
 
 

@@ -1,14 +1,11 @@
-"""Turns a config into functions, once, at startup.
+"""Turns a config into a Run, once, at startup.
 
-`build(config)` checks the config before anything compiles and returns a `Run`:
-the stages as functions of the state and the records, with all options bound.
-`build/validation.py` defines which configs are valid, `build/verifiers.py` binds the parts that
-judge completions. The folder `loops` computes the fields of a batch and updates the models.
+`build(config)` checks the config before anything compiles and returns a `Run`: the nine stages of
+a training step (rlx/stages) with all their options, and what they share.
 """
 import dataclasses
-import functools
 from collections.abc import Collection
-from typing import Callable
+from typing import Any
 
 import jax
 
@@ -19,7 +16,7 @@ from rlx.build import options as options_lib
 from rlx.build import plan as plan_lib
 from rlx.build import prompts as build_prompts
 from rlx.build import state as build_state
-from rlx.build import updates as updates_lib
+from rlx.build import updates
 from rlx.build import validation
 from rlx.build import verifiers as build_verifiers
 from rlx.core import fields
@@ -30,36 +27,62 @@ from rlx.learner import sharding
 from rlx.prompts import iterator
 from rlx.stages import annotate
 from rlx.stages import collect
+from rlx.stages import dialogue
+from rlx.stages import end_step
 from rlx.stages import methods as methods_lib
+from rlx.stages import outcomes as outcomes_lib
 from rlx.stages import passes as passes_lib
+from rlx.stages import place
+from rlx.stages import rewards_advantages
 from rlx.stages import sampling as sampling_lib
+from rlx.stages import score
 from rlx.stages import sizes as sizes_lib
 from rlx.stages import texts as texts_lib
+from rlx.stages import update_policy
+from rlx.stages import update_prm
+from rlx.stages import update_value
 from rlx.verifiers import pool
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Run:
-  """The built config: stages as functions of the state and the records, with options bound."""
+  """The built config: the stages of a step in their order, and what they share."""
   sizes: sizes_lib.Sizes
   texts: texts_lib.Texts
   methods: methods_lib.Methods
-  passes: passes_lib.Options        # mesh, models and options of forward passes
+  passes: passes_lib.Options   # mesh, models and options of forward passes
   planned: list[fields.Field]  # what is computed for a batch
   prompts: iterator.PromptIterator | None  # training prompts; None without them
   eval_prompts: list[records.Prompt]
-  init: Callable               # () -> TrainState
-  shapes: Callable             # () -> TrainState of shapes with shardings; allocates nothing
+  init: build_state.InitialState
   sampling: sampling_lib.Sampling
-  verify: Callable             # (prompts, rollouts) -> outcome_PG
+  outcomes: outcomes_lib.Outcomes
   pool: pool.Pool
-  close: Callable              # stops the processes of verifiers and of the environment
-  collector: collect.Collector | None  # None without training prompts
-  annotate: Callable           # (state, Collected) -> Annotated: fields computed on the host
-  place: Callable              # Annotated -> Placed: on the mesh
-  score: Callable              # (state, Placed) -> Placed with the log-probs that methods read
-  advantage: Callable          # (state, Batch) -> (Batch, metrics): rewards, then advantages
-  update: updates_lib.Updates
+  dialogues: dialogue.Dialogues | None  # of the environment, if there is one
+
+  collect: collect.Collect | None  # None without training prompts
+  annotate: annotate.Annotate
+  place: place.Place
+  score: score.Score
+  update_prm: update_prm.UpdatePrm | update_prm.UpdatePrmHead
+  rewards_advantages: rewards_advantages.RewardsAdvantages
+  update_value: update_value.UpdateValue
+  update_policy: update_policy.UpdatePolicy
+  end_step: end_step.EndStep
+
+  def shapes(self) -> records.TrainState:
+    """The shapes of the initial state, with shardings; allocates nothing."""
+    return self.init.shapes()
+
+  @property
+  def updates(self) -> dict[str, Any]:
+    """{section of the config: the stage that trains its model}."""
+    return dict(prm=self.update_prm, value=self.update_value, learner=self.update_policy)
+
+  def close(self) -> None:
+    """Stops the processes of verifiers and of the environment."""
+    self.pool.close()
+    if self.dialogues: self.dialogues.close()
 
 
 def build(config: keys.Config, splits: Collection[str] | None = None, recorded: dict | None = None,
@@ -94,42 +117,39 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   if dialogues: dialogues.start(tokenizer, (train_prompts + eval_prompts)[0])
   verifier_pool = build_verifiers.pool_of(c, train_prompts + eval_prompts)
   build_verifiers.check_prompts(c, train_prompts + eval_prompts)
-  optimizers = {name: updates_lib.optimizer_of(c, name) for name in ("learner", "prm", "value")}
-  init, shapes = build_state.initializers(c, methods, mesh, optimizers, models, frozen)
+  optimizers = {name: updates.optimizer_of(c, name) for name in ("learner", "prm", "value")}
+  init = build_state.initial_state_of(c, methods, mesh, optimizers, models, frozen)
   # All processes must use the same value; the first one records it.
   limit = (recorded or {}).get("device_bytes") or hosts.gather(memory.device_bytes(mesh))[0]
-  sampling = sampling_lib.make(
+  sampling = sampling_lib.make_sampling(
       sampling_options(c, sizes), texts, configs["policy"], mesh, device_bytes=limit,
       dialogues=dialogues,
-      bytes_free=None if limit is None else limit - memory.tree_bytes(shapes()))
-  rows_of = build_verifiers.rows_of_prompts(c, methods, tokenizer, verifier_pool,
-                                     train_prompts + eval_prompts)
-  verifiers = annotate.Verifiers(verifier_pool, c.verifier.step_rewards)
-  reward = build_verifiers.reward_of(texts, rows_of, verifiers, build_verifiers.readers_of(c, methods))
-  stages = updates_lib.device_stages(c, methods, configs, mesh, optimizers, token_id=updates_lib.token_id(c, tokenizer),
-                         learns=learns)
+      bytes_free=None if limit is None else limit - memory.tree_bytes(init.shapes()))
+  verifiers = outcomes_lib.Verifiers(verifier_pool, c.verifier.step_rewards)
+  outcomes = outcomes_lib.Outcomes(
+      texts, build_verifiers.prompt_rows_of(c, methods, tokenizer, verifier_pool,
+                                            train_prompts + eval_prompts),
+      verifiers, build_verifiers.readers_of(c, methods))
+  stages = updates.device_stages(
+      c, methods, configs, mesh, optimizers, token_id=updates.find_token_id(c, tokenizer),
+      learns=learns)
+  planned = stages["planned"]
   prompts = None if "train" not in splits else iterator.PromptIterator(
       train_prompts, seed=c.seed, paired=c.prompts.paired)
   return Run(
       sizes=sizes, texts=texts, methods=methods, prompts=prompts, eval_prompts=eval_prompts,
-      init=init, shapes=shapes, sampling=sampling, pool=verifier_pool,
-      verify=lambda *args: annotate.verdicts(reward(*args)),
-      close=lambda: [x.close() for x in (verifier_pool, dialogues) if x],
-      collector=None if prompts is None else options_lib.read_options(
-          collect.Collector, c, prompts=prompts, sizes=sizes, encode=sampling.encode,
-          sample=sampling.train, lay_out=sampling.lay_out, anneal=methods.anneal,
-          demonstrate=build_verifiers.demonstrations(c, texts, train_prompts), decode=texts.completions,
-          verify=functools.partial(reward, keep=True), pool=verifier_pool, budget=methods.budget,
-          filter_groups=methods.filter_groups,
-          played=dialogues.metrics if dialogues else dict),
-      annotate=annotate.annotator(
-          stages["planned"], plan_lib.field_options(c), select=methods.select_completions,
-          group=sizes.group, decode=texts.completions, rows_of=rows_of,
-          resources=build_verifiers.resources_of(c, stages["planned"], tokenizer, verifiers,
-                                          train_prompts),
-          greedy_outcome=build_verifiers.greedy_outcome_of(c.seed, sampling, reward),
-          check=functools.partial(verifier_pool.check, c.verifier.max_error_rate)),
-      place=annotate.Placer(mesh, c.learner.pack), **stages)
+      init=init, sampling=sampling, outcomes=outcomes, pool=verifier_pool, dialogues=dialogues,
+      collect=None if prompts is None else options_lib.read_options(
+          collect.Collect, c, prompts=prompts, sizes=sizes, texts=texts, sampling=sampling,
+          outcomes=outcomes, pool=verifier_pool, filter_groups=methods.filter_groups,
+          anneal=methods.anneal, budget=methods.budget, dialogues=dialogues,
+          demonstrations=build_verifiers.demonstrations_of(c, texts, train_prompts)),
+      annotate=options_lib.read_options(
+          annotate.Annotate, c, planned=planned, texts=texts, outcomes=outcomes, sampling=sampling,
+          field_options=plan_lib.field_options(c, planned), select=methods.select_completions,
+          resources=build_verifiers.resources_of(c, planned, tokenizer, verifiers, train_prompts),
+          pool=verifier_pool),
+      place=place.Place(mesh, c.learner.pack), **stages)
 
 
 def sizes_of(c: keys.Config) -> sizes_lib.Sizes:

@@ -1,32 +1,97 @@
 """The built config of supervised fine-tuning."""
 import dataclasses
 import functools
-from typing import Callable
+from typing import Any
 
+import jax
 import numpy as np
 
 from rlx.build import keys
 from rlx.build import models as build_models
+from rlx.build import options as options_lib
 from rlx.build import prompts as build_prompts
-from rlx.build import updates as updates_lib
+from rlx.build import updates
+from rlx.core.options import key
 from rlx.core import records
 from rlx.core import resolve
 from rlx.core import rng
 from rlx.io import tokenizer as tokenizer_io
+from rlx.learner import optimizer
 from rlx.learner import sharding
+from rlx.learner import step as learner_step
+from rlx.losses import aggregate
+from rlx.losses import sft as sft_loss
 from rlx.models import transformer
-from rlx.stages import update_sft
+from rlx.stages import dialogue
+from rlx.stages import passes as passes_lib
+from rlx.stages import texts as texts_lib
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Sft:
-  """The built config of supervised fine-tuning."""
+  """The built config of supervised fine-tuning.
+
+  Attributes:
+    demonstrate: (Prompt, random generator) -> the text to learn, or the replies of an episode.
+    dialogues: of the run's environment; None: prompts have one completion each.
+  """
   model: transformer.DecoderConfig
+  params: Any
   tokenizer: tokenizer_io.Tokenizer
-  init: Callable               # () -> TrainState of the policy
-  batch: Callable              # step -> Rollouts of worked examples, on the mesh
-  update: Callable             # (params, opt_state, Rollouts) -> params, opt_state, metrics, None
-  close: Callable              # stops the environment's processes
+  texts: texts_lib.Texts
+  prompts: list[records.Prompt]
+  demonstrate: resolve.UserFunction
+  dialogues: dialogue.Dialogues | None
+  optimizer: optimizer.Optimizer
+  mesh: jax.sharding.Mesh
+  seed: int = key("seed")
+  size: int = key("sft.batch")
+  microbatches: int = key("sft.microbatches")
+  _episodes: dict[int, Any] = dataclasses.field(default_factory=dict, repr=False)
+
+  def init(self) -> records.TrainState:
+    """The TrainState of the policy before the first step."""
+    policy = sharding.place(self.params, self.mesh)
+    return records.TrainState(step=0, policy=policy,
+                              policy_opt=sharding.made(self.optimizer.init, policy, self.mesh))
+
+  def batch(self, step: int) -> records.Rollouts:
+    """Rollouts of worked examples, on the mesh."""
+    draw = np.random.default_rng([self.seed, rng.number("sft"), step])
+    chosen = draw.choice(len(self.prompts), self.size, replace=False).tolist()
+    if self.dialogues:
+      rollouts = self.texts.episodes(map(self._play, chosen))
+    else:
+      rollouts = self.texts.examples([
+          (self.texts.prompt(p), self.demonstrate(p, draw))
+          for p in (self.prompts[i] for i in chosen)])
+    return sharding.place_rows(rollouts, self.mesh)
+
+  def _play(self, i):
+    """The episode of a prompt; it is kept, because an environment takes longer than a text."""
+    if i not in self._episodes:
+      p = self.prompts[i]
+      draw = np.random.default_rng([self.seed, rng.number("sft"), rng.number(p.id)])
+      self._episodes[i] = self.dialogues.played(p, self.demonstrate(p, draw))
+    return self._episodes[i]
+
+  @functools.cached_property
+  def update(self) -> jax.stages.Wrapped:
+    """The jitted step: (params, opt_state, Rollouts) -> params, opt_state, metrics, None."""
+    return learner_step.make(
+        self._loss, self.optimizer, microbatches=self.microbatches,
+        shards=sharding.row_shards(self.mesh),
+        pinned=functools.partial(sharding.pinned, mesh=self.mesh))
+
+  def _loss(self, params, rollouts):
+    logps_BT, _ = passes_lib.forward(params, self.model, rollouts, None, with_entropy=False)
+    mask_BT = rollouts.action_BT
+    return aggregate.aggregate(sft_loss.nll(logps_BT, mask_BT), mask_BT,
+                               mode="token-mean"), {}, None
+
+  def close(self) -> None:
+    """Stops the environment's processes."""
+    if self.dialogues: self.dialogues.close()
 
 
 def build_sft(config: keys.Config) -> Sft:
@@ -44,31 +109,11 @@ def build_sft(config: keys.Config) -> Sft:
     raise ValueError(f"sft.batch={c.sft.batch}: must be a multiple of sft.microbatches="
                      f"{c.sft.microbatches} x mesh.data x mesh.fsdp = {shards}.")
   model_config, params, tokenizer = build_models.load_sft_model(c)
-  model_config = build_models.on_mesh(model_config, mesh)
-  transform, (texts, dialogues) = updates_lib.optimizer_of(c, "sft"), build_prompts.texts_and_dialogues(c, tokenizer)
+  texts, dialogues = build_prompts.texts_and_dialogues(c, tokenizer)
   prompts, _ = build_prompts.load_prompts(c, texts)
   if dialogues: dialogues.start(tokenizer, prompts[0])
   build_prompts.note_template(texts, prompts[0])
-  seed, size = c.seed, c.sft.batch
-
-  def init():
-    policy = sharding.place(params, mesh)
-    return records.TrainState(step=0, policy=policy,
-                              policy_opt=sharding.made(transform.init, policy, mesh))
-
-  def batch(step):
-    draw = np.random.default_rng([seed, rng.number("sft"), step])
-    chosen = draw.choice(len(prompts), size, replace=False).tolist()
-    rollouts = texts.episodes(map(episode, chosen)) if dialogues else texts.examples(
-        [(texts.prompt(prompts[i]), demonstrate(prompts[i], draw)) for i in chosen])
-    return sharding.place_rows(rollouts, mesh)
-
-  @functools.cache  # Steps of an environment take longer than drawing a text.
-  def episode(i):
-    draw = np.random.default_rng([seed, rng.number("sft"), rng.number(prompts[i].id)])
-    return dialogues.played(prompts[i], demonstrate(prompts[i], draw))
-
-  return Sft(
-      model_config, tokenizer, init, batch, update_sft.sft(
-          model_config, transform, microbatches=c.sft.microbatches, mesh=mesh),
-      close=dialogues.close if dialogues else lambda: None)
+  return options_lib.read_options(
+      Sft, c, model=build_models.on_mesh(model_config, mesh), params=params, tokenizer=tokenizer,
+      texts=texts, prompts=prompts, demonstrate=demonstrate, dialogues=dialogues,
+      optimizer=updates.optimizer_of(c, "sft"), mesh=mesh)

@@ -1,13 +1,14 @@
 """The state that a run starts from: the models, their optimizers and their references."""
 import dataclasses
-import functools
-from typing import Any, Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from rlx.build import keys
 from rlx.build import models as build_models
+from rlx.build import options as options_lib
+from rlx.core.options import key
 from rlx.core import records
 from rlx.learner import optimizer
 from rlx.learner import sharding
@@ -16,60 +17,96 @@ from rlx.models import value as value_model
 from rlx.stages import methods as methods_lib
 
 
-def initializers(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding.Mesh,
-                 optimizers: dict[str, optimizer.Optimizer],
-                 models: dict[str, tuple[transformer.DecoderConfig, Any]],
-                 frozen: Any) -> tuple[Callable, Callable]:
-  """Returns (init, shapes): () -> the TrainState before the first step, and its shapes.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class InitialState:
+  """Makes the TrainState before the first step.
 
   The state has copies of the models, because steps donate it. With adapters, the references are
   the initial adapters, whose output is 0. The same program then runs for the PRM and its
-  reference, so that equal weights give exactly equal log-probs. The shapes have shardings;
-  computing them allocates nothing.
+  reference, so that equal weights give exactly equal log-probs.
 
-  Args:
-    models: {"policy", "prm"}: (DecoderConfig, params).
+  Attributes:
+    optimizers: of "learner", "prm" and "value".
+    configs, params: of "policy" and "prm".
     frozen: the base parameters if the models are adapters, else None.
+    has_...: which further models there are.
   """
+  mesh: jax.sharding.Mesh
+  optimizers: dict[str, optimizer.Optimizer]
+  configs: dict[str, transformer.DecoderConfig]
+  params: dict[str, Any]
+  frozen: Any
+  has_reference: bool
+  has_kl_reference: bool
+  has_prm: bool
+  has_value: bool
+  has_reward_std: bool
+  kl_coef: float = key("kl.coef")
+  frozen_dtype: str | None = key("model.frozen_dtype")
+  prm_order: str = key("prm.order")
+  prm_reference: str = key("prm.reference")
+  labels: str | None = key("train_prm.labels")
+  sampler_every: int = key("rollouts.sync_every")
+  offload: bool = key("offload_optimizers")
+
+  def __call__(self) -> records.TrainState:
+    return self._place_idle(self._make(self.params, self.frozen))
+
+  def shapes(self) -> records.TrainState:
+    """The shapes of the state, with shardings; allocates nothing."""
+    return self._place_idle(sharding.shapes(
+        jax.eval_shape(self._make, self.params, self.frozen), self.mesh))
+
+  def _make(self, params, frozen):
+    policy, prm = params["policy"], params["prm"]
+    number = lambda x: sharding.place(jnp.float32(x), self.mesh)
+    parts = dict(self._learn("policy", "learner", policy), kl_coef=number(self.kl_coef),
+                 frozen=None if frozen is None else self._copy(frozen))
+    if self.has_kl_reference: parts["kl_reference"] = self._copy(policy)
+    if self.has_reference: parts["reference"] = self._copy(
+        build_models.freeze(policy, self.frozen_dtype))
+    if self.has_prm:
+      parts |= self._learn("prm", "prm", prm if self.labels is None else
+                           value_model.init(self.configs["prm"], prm))
+      if self.prm_order == "none": del parts["prm_opt"]
+      if self.prm_reference == "self":
+        parts["prm_reference"] = self._copy(build_models.freeze(prm, self.frozen_dtype))
+    if self.has_value:
+      parts |= self._learn("value", "value", value_model.init(self.configs["policy"], policy))
+    if self.sampler_every > 1: parts["sampler"] = self._copy(policy)
+    if self.has_reward_std: parts["reward_std"] = number(jnp.nan)
+    return records.TrainState(step=0, **parts)
+
+  def _copy(self, params):
+    return sharding.place(params, self.mesh, copies=True)
+
+  def _learn(self, name, optimizer_name, params):
+    """The entries of a model that learns."""
+    params = self._copy(params)
+    init = self.optimizers[optimizer_name].init
+    return {name: params, f"{name}_opt": sharding.made(init, params, self.mesh)}
+
+  def _place_idle(self, state):
+    """The state, or its shapes, as it is between updates."""
+    if not self.offload: return state
+    return dataclasses.replace(state, **{
+        name: sharding.moved(getattr(state, name), "pinned_host")
+        for name in ("policy_opt", "prm_opt", "value_opt")})
+
+
+def initial_state_of(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding.Mesh,
+                     optimizers: dict[str, optimizer.Optimizer],
+                     models: dict[str, tuple[transformer.DecoderConfig, Any]],
+                     frozen: Any) -> InitialState:
+  """The InitialState of a config; `models` is {"policy", "prm"}: (DecoderConfig, params)."""
   has_prm, has_policy_ref = methods.needs("prm_logps_BT"), methods.needs("ref_logps_BT")
   is_asked = c.likelihood.model == "reference" and any(
       methods.needs(f) for f in ("answer_mask_BM", "answer_logps_BM"))
-  has_reference = (has_prm and c.prm.reference == "frozen") or is_asked or (
-      has_policy_ref and not c.kl.sync_every)
-  configs = {name: config for name, (config, _) in models.items()}
-
-  def state_of(params, frozen):
-    policy, prm = params["policy"], params["prm"]
-    copy = functools.partial(sharding.place, mesh=mesh, copies=True)
-    number = lambda x: sharding.place(jnp.float32(x), mesh)
-    def learned(name, optimizer_name, params):
-      params = copy(params)
-      return {name: params,
-              f"{name}_opt": sharding.made(optimizers[optimizer_name].init, params, mesh)}
-    parts = dict(learned("policy", "learner", policy), kl_coef=number(c.kl.coef),
-                 frozen=None if frozen is None else copy(frozen))
-    if has_policy_ref and c.kl.sync_every: parts["kl_reference"] = copy(policy)
-    if has_reference: parts["reference"] = copy(build_models.freeze(policy, c.model.frozen_dtype))
-    if has_prm:
-      has_head = c.train_prm.labels is not None
-      parts |= learned("prm", "prm", value_model.init(configs["prm"], prm) if has_head else prm)
-      if c.prm.order == "none": del parts["prm_opt"]
-      if c.prm.reference == "self":
-        parts["prm_reference"] = copy(build_models.freeze(prm, c.model.frozen_dtype))
-    if methods.needs("values_BT"):
-      parts |= learned("value", "value", value_model.init(configs["policy"], policy))
-    if c.rollouts.sync_every > 1: parts["sampler"] = copy(policy)
-    if methods.reward_std_filter: parts["reward_std"] = number(jnp.nan)
-    return records.TrainState(step=0, **parts)
-
-  start = {name: params for name, (_, params) in models.items()}
-  return (lambda: place_idle(c, state_of(start, frozen)),
-          lambda: place_idle(c, sharding.shapes(jax.eval_shape(state_of, start, frozen), mesh)))
-
-
-def place_idle(c: keys.Config, state: records.TrainState) -> records.TrainState:
-  """A state, or its shapes, as it is between updates: see `offload_optimizers`."""
-  if not c.offload_optimizers: return state
-  return dataclasses.replace(state, **{
-      name: sharding.moved(getattr(state, name), "pinned_host")
-      for name in ("policy_opt", "prm_opt", "value_opt")})
+  return options_lib.read_options(
+      InitialState, c, mesh=mesh, optimizers=optimizers, frozen=frozen,
+      configs={name: config for name, (config, _) in models.items()},
+      params={name: params for name, (_, params) in models.items()},
+      has_reference=((has_prm and c.prm.reference == "frozen") or is_asked
+                     or (has_policy_ref and not c.kl.sync_every)),
+      has_kl_reference=has_policy_ref and bool(c.kl.sync_every), has_prm=has_prm,
+      has_value=methods.needs("values_BT"), has_reward_std=methods.reward_std_filter is not None)

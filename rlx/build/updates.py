@@ -1,6 +1,5 @@
 """The stages of a step that run on devices, from a config: log-probs, rewards, updates."""
-import dataclasses
-from typing import Any, Callable
+from typing import Any
 
 import jax
 
@@ -12,86 +11,92 @@ from rlx.core import rng
 from rlx.io import tokenizer as tokenizer_io
 from rlx.learner import optimizer
 from rlx.models import transformer
-from rlx.stages import annotate
-from rlx.stages import end_step as end_step_lib
+from rlx.stages import end_step
 from rlx.stages import learner as learner_lib
 from rlx.stages import methods as methods_lib
 from rlx.stages import passes as passes_lib
 from rlx.stages import rewards_advantages
+from rlx.stages import score
 from rlx.stages import update_policy
 from rlx.stages import update_prm
 from rlx.stages import update_value
-
-
-@dataclasses.dataclass(frozen=True)
-class Updates:
-  """The updates of all models, and what else changes between RL iterations."""
-  prm: Callable                # (state, Placed) -> (state, Batch, metrics)
-  value: Callable              # (state, Placed, step) -> (state, metrics)
-  policy: Callable             # (state, Placed, step) -> (state, Batch, metrics)
-  end_step: Callable           # (state, metrics) -> the state of the next step
-  learners: dict[str, learner_lib.Learner]  # {"prm", "value", "learner"}
-  programs: dict[str, jax.stages.Wrapped]  # {"prm", "value", "learner"}: the jitted optimizer step
 
 
 def device_stages(c: keys.Config, methods: methods_lib.Methods,
                   models: dict[str, transformer.DecoderConfig], mesh: jax.sharding.Mesh,
                   optimizers: dict[str, optimizer.Optimizer], *, token_id: int | None = None,
                   learns: str = "policy") -> dict[str, Any]:
-  """{field of Run: value} for the stages from log-probs to the update; allocates nothing.
+  """{field of Run: value} for the stages from log-probs to the end; allocates nothing.
 
   Args:
     models: {"policy", "prm"}: DecoderConfig.
     mesh: may be abstract.
-    token_id, learns: see `token_id` and `build`.
+    token_id, learns: see `find_token_id` and `build`.
   """
   planned = {"policy": plan_lib.plan_fields, "prm": plan_lib.plan_prm_fields}.get(
       learns, lambda c, methods: [])(c, methods)
-  now, before = plan_lib.statistics_of(c, methods)
+  statistics, old_statistics = plan_lib.find_statistics(c, methods)
   passes = options_lib.read_options(
-      passes_lib.Options, c, mesh=mesh, models=models, beta=methods.prm_beta, statistics=before,
+      passes_lib.Options, c, mesh=mesh, models=models, beta=methods.prm_beta,
+      statistics=old_statistics,
       head_parts=None if c.train_prm.labels is None else c.prm.microbatches)
-  return dict(planned=planned, passes=passes,
-              score=annotate.scorer(planned, plan_lib.field_options(c), passes),
-              advantage=advantage_of(c, methods),
-              update=updates_of(c, methods, models, mesh, optimizers, now, token_id))
-
-
-def updates_of(c: keys.Config, methods: methods_lib.Methods,
-               models: dict[str, transformer.DecoderConfig], mesh: jax.sharding.Mesh,
-               optimizers: dict[str, optimizer.Optimizer], statistics_: tuple,
-               token_id: int | None) -> Updates:
-  """The Updates of a config; for the arguments see `device_stages`."""
   learners = {name: learner_lib.Learner(
-      config=models["prm" if name == "prm" else "policy"], optimizer=optimizers[name],
-      mesh=mesh, group=c.rollouts.per_prompt, epochs=c[name].epochs,
-      minibatches=c[name].minibatches, microbatches=c[name].microbatches, seed=c.seed,
-      offload=c.offload_optimizers)
-              for name in optimizers}
-  prm, prm_step = update_prm.prm_head(learners["prm"]) if c.train_prm.labels else update_prm.prm(
-      methods.prm, learners["prm"], order=c.prm.order, snapshot=c.prm.snapshot,
-      starts_equal=c.prm.path is None or c.prm.reference == "self",
-      parts=c.learner.microbatches)
-  value, value_step = update_value.value(learners["value"], clip=c.value.clip)
-  policy, policy_step = update_policy.policy(
-      methods, learners["learner"], policy_loss_options(c),
-      temperature=c.rollouts.decoding.temperature, statistics=statistics_, token_id=token_id)
-  moves = options_lib.read_options(end_step_lib.Moves, c, completions=c.prompts.per_step * c.rollouts.per_prompt)
-  return Updates(prm=prm, value=value, policy=policy, learners=learners,
-                 end_step=end_step_lib.end_step(moves, mesh, optimizers["learner"]),
-                 programs=dict(prm=prm_step, value=value_step, learner=policy_step))
+      name={"learner": "policy"}.get(name, name), optimizer=optimizers[name],
+      config=models["prm" if name == "prm" else "policy"], mesh=mesh, group=c.rollouts.per_prompt,
+      epochs=c[name].epochs, minibatches=c[name].minibatches, microbatches=c[name].microbatches,
+      seed=c.seed, offload=c.offload_optimizers) for name in optimizers}
+  return dict(
+      planned=planned, passes=passes,
+      score=score.Score(planned, plan_lib.field_options(c, planned), passes),
+      update_prm=update_prm_of(c, methods, learners["prm"]),
+      rewards_advantages=rewards_advantages_of(c, methods),
+      update_value=update_value.UpdateValue(learners["value"], c.value.clip),
+      update_policy=update_policy.UpdatePolicy(
+          learner=learners["learner"], loss=policy_loss_of(c, methods), statistics=statistics,
+          temperature=c.rollouts.decoding.temperature, token_id=token_id),
+      end_step=options_lib.read_options(
+          end_step.EndStep, c, mesh=mesh, optimizer=optimizers["learner"],
+          completions=c.prompts.per_step * c.rollouts.per_prompt))
 
 
-def advantage_of(c: keys.Config, methods: methods_lib.Methods) -> Callable:
-  """Returns this config's (state, Batch) -> (Batch, metrics): rewards, then advantages."""
+def update_prm_of(c: keys.Config, methods: methods_lib.Methods, learner: learner_lib.Learner
+                  ) -> update_prm.UpdatePrm | update_prm.UpdatePrmHead:
+  """The update of a config's PRM: implicit, or with a head."""
+  if c.train_prm.labels: return update_prm.UpdatePrmHead(learner)
+  return update_prm.UpdatePrm(
+      methods.prm, learner, order=c.prm.order, snapshot=c.prm.snapshot,
+      uses_own_pass=uses_own_pass(c, methods),
+      starts_equal=c.prm.path is None or c.prm.reference == "self")
+
+
+def uses_own_pass(c: keys.Config, methods: methods_lib.Methods) -> bool:
+  """Whether the PRM's update takes the PRM's log-probs from its own forward pass, which saves one.
+
+  With one optimizer step per batch, the log-probs before the update are those of the gradient's
+  own forward pass. They can differ from those of the scoring program by rounding: by 3e-8 in
+  float32, but by up to 0.01 in bfloat16 without rematerialisation, where XLA keeps intermediate
+  values in float32. Then, and with reference="policy", whose log-ratio at equal weights would
+  be this rounding, the scoring program computes them.
+  """
+  has_one_step = (c.prm.order == "single" and c.prm.snapshot
+                  and c.prm.epochs * c.prm.minibatches == 1)
+  is_exact = c.model.dtype == "float32" or c.model.remat != "none"
+  return (has_one_step and is_exact and c.prm.reference != "policy"
+          and "prm_old_logps_BT" not in methods_lib.all_fields(methods.prm))
+
+
+def rewards_advantages_of(c: keys.Config, methods: methods_lib.Methods
+                          ) -> rewards_advantages.RewardsAdvantages:
+  """The stage of a config that computes rewards, then advantages."""
   compares = validation.compares(c, methods) if c.advantages.whiten else ()
-  return rewards_advantages.make(methods, whiten=c.advantages.whiten, kl_kind=c.kl.kind,
-                        whiten_signal_only=len(compares) == len(methods.estimators))
+  return rewards_advantages.RewardsAdvantages(
+      methods, whiten=c.advantages.whiten, kl_kind=c.kl.kind,
+      whiten_signal_only=len(compares) == len(methods.estimators))
 
 
-def policy_loss_options(c: keys.Config) -> update_policy.PolicyLoss:
-  """update.PolicyLoss of this config."""
-  return options_lib.read_options(update_policy.PolicyLoss, c)
+def policy_loss_of(c: keys.Config, methods: methods_lib.Methods) -> update_policy.PolicyLoss:
+  """The policy's loss of a config."""
+  return options_lib.read_options(update_policy.PolicyLoss, c, methods=methods)
 
 
 def optimizer_of(c: keys.Config, name: str) -> optimizer.Optimizer:
@@ -103,7 +108,7 @@ def optimizer_of(c: keys.Config, name: str) -> optimizer.Optimizer:
                                  param_update=c.model.param_update)
 
 
-def token_id(c: keys.Config, tokenizer: tokenizer_io.Tokenizer) -> int | None:
+def find_token_id(c: keys.Config, tokenizer: tokenizer_io.Tokenizer) -> int | None:
   """The id of likelihood.token; None if no token is configured.
 
   Raises:

@@ -2,10 +2,8 @@
 
 Verifiers are those of prompts and of the config. All of it runs on the host.
 """
-import dataclasses
 import functools
 import inspect
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,11 +19,9 @@ from rlx.core import resolve
 from rlx.core import rng
 from rlx.io import tokenizer as tokenizer_io
 from rlx.learner import hosts
-from rlx.rollouts import padding
-from rlx.rollouts import trajectories
-from rlx.stages import annotate
+from rlx.stages import collect
 from rlx.stages import methods as methods_lib
-from rlx.stages import sampling as sampling_lib
+from rlx.stages import outcomes
 from rlx.stages import texts as texts_lib
 from rlx.verifiers import pool
 
@@ -53,48 +49,9 @@ def pool_of(c: keys.Config, prompts: Sequence[records.Prompt]) -> pool.Pool:
   return verifiers
 
 
-def reward_of(texts_: texts_lib.Texts, rows_of: Callable, verifiers: annotate.Verifiers,
-              readers: Sequence[str]) -> Callable:
-  """Returns (prompts, rollouts, texts=None, keep=False) -> reward_PG.
-
-  The reward of an episode is the sum of what its environment gave. A completion, and an episode
-  without any such reward, is checked by the prompt's verifier, of an episode the last action.
-  The texts are those of the completions; None: they are decoded. The first reward outside
-  [0, 1] is reported in one line on stderr.
-
-  Args:
-    verifiers: annotate.Verifiers, which explains `keep`.
-    readers: config keys of what reads the verdict, which is clipped to [0, 1].
-  """
-  reported: list[bool] = []
-
-  def reward(prompts, rollouts, texts=None, *, keep=False):
-    texts = texts_.completions(rollouts) if texts is None else texts
-    rows = rows_of(prompts, rollouts, texts)
-    reward_B, is_given_B = trajectories.rewards(rollouts)
-    if rollouts.turn_BT is not None: texts = texts_.last_actions(rollouts)
-    asked = [b for b, p in enumerate(rows) if p.verifier and not is_given_B[b]]
-    reward_B[asked] = verifiers.rewards([rows[b] for b in asked], [texts[b] for b in asked],
-                                        keep=keep)
-    reward_PG = reward_B.reshape(len(prompts), -1)
-    outside = reward_PG[(reward_PG < 0) | (reward_PG > 1)]
-    if len(outside) and not reported and hosts.is_first():
-      reported.append(True)
-      print(f"rlx: a reward is {outside[0]:g}; {', '.join(['held-out accuracy', *readers])} read "
-            "rewards clipped to [0, 1].", file=sys.stderr)
-    return reward_PG
-
-  return reward
-
-
-FROM_ROLLOUTS = ("action_BT", "sampler_logps_BT", "finish_B")  # Known before any verdict.
-
-
-def rows_of_prompts(c: keys.Config, methods: methods_lib.Methods, tokenizer: tokenizer_io.Tokenizer,
-                    pool_: pool.Pool, prompts: Sequence[records.Prompt]) -> Callable:
-  """Returns (prompts, rollouts, texts) -> each completion's prompt.
-
-  The meta of these prompts contains the values of the fields that verifiers read by name.
+def prompt_rows_of(c: keys.Config, methods: methods_lib.Methods, tokenizer: tokenizer_io.Tokenizer,
+                   pool_: pool.Pool, prompts: Sequence[records.Prompt]) -> outcomes.PromptRows:
+  """The PromptRows of a run.
 
   Raises:
     ValueError: a verifier reads a field that nothing computes on the host.
@@ -107,24 +64,13 @@ def rows_of_prompts(c: keys.Config, methods: methods_lib.Methods, tokenizer: tok
       methods.declared() | declared, [fields.Reader(*item) for item in read.items()],
       plan_lib.RESOURCES, options_lib.setting(c))
   for f in planned:
-    if f.where != "host" and f.name not in FROM_ROLLOUTS:
+    if f.where != "host" and f.name not in outcomes.FROM_ROLLOUTS:
       raise ValueError(f"a verifier reads {f.name}, which is computed after the verdicts.")
-  names, options = [f.name for f in planned if f.axes], plan_lib.field_options(c)
-
-  def rows_of(prompts, rollouts, texts):
-    rows = [p for p in prompts for _ in range(len(texts) // len(prompts))] if prompts else []
-    if not names: return rows
-    values = fields.compute(planned, "host", dict(
-        tokenizer=tokenizer, rollouts=rollouts, group_prompts=prompts, prompts=rows,
-        texts=texts, **{n: np.asarray(getattr(rollouts, n)) for n in FROM_ROLLOUTS}), options)
-    return [dataclasses.replace(p, meta={**p.meta, **{n: values[n][b].tolist() for n in names}})
-            for b, p in enumerate(rows)]
-
-  return rows_of
+  return outcomes.PromptRows(planned, plan_lib.field_options(c, planned), tokenizer)
 
 
 def resources_of(c: keys.Config, planned: Sequence[fields.Field],
-                 tokenizer: tokenizer_io.Tokenizer, verifiers: annotate.Verifiers,
+                 tokenizer: tokenizer_io.Tokenizer, verifiers: outcomes.Verifiers,
                  prompts: Sequence[records.Prompt]) -> dict[str, Any]:
   """{name: value} that the producers of host fields read, see stages/host_fields.py."""
   resources = dict(tokenizer=tokenizer, verify=verifiers.scores, verify_steps=verifiers.steps)
@@ -133,14 +79,14 @@ def resources_of(c: keys.Config, planned: Sequence[fields.Field],
   return resources
 
 
-def demonstrations(c: keys.Config, texts: texts_lib.Texts,
-                   prompts: Sequence[records.Prompt]) -> Callable:
-  """Returns (prompts, rollouts) -> rollouts whose groups end with the prompt's demonstration.
+def demonstrations_of(c: keys.Config, texts: texts_lib.Texts,
+                      prompts: Sequence[records.Prompt]) -> collect.Demonstrations:
+  """The demonstrations of the prompts by rollouts.demonstration.
 
   Raises:
     ValueError: a demonstration is longer than rollouts.max_tokens.
   """
-  if c.rollouts.demonstration.name is None: return lambda prompts, rollouts: rollouts
+  if c.rollouts.demonstration.name is None: return collect.Demonstrations(None)
   written = resolve.bind("prompts.datasets", c.rollouts.demonstration,
                          "rollouts.demonstration")
   ids_of = {}
@@ -151,22 +97,11 @@ def demonstrations(c: keys.Config, texts: texts_lib.Texts,
     if len(ids) > c.rollouts.max_tokens:
       raise ValueError(f"rollouts.max_tokens={c.rollouts.max_tokens}: the demonstration "
                        f"of {p.id!r} has {len(ids)} tokens.")
-  eos = records.FINISH.index("eos")
-  return lambda prompts, rollouts: padding.put_last(
-      rollouts, [ids_of[p.id] for p in prompts], eos)
-
-
-def greedy_outcome_of(seed: int, sampling: sampling_lib.Sampling, verify: Callable) -> Callable:
-  """Returns (state, prompts) -> verdicts of the policy's greedy completions of the prompts."""
-  def greedy_outcome(state, prompts):
-    rollouts = sampling.greedy(state.full("policy"), prompts, rng.key(seed, "greedy"))
-    return verify(prompts, rollouts)[:, 0]
-
-  return greedy_outcome
+  return collect.Demonstrations(ids_of)
 
 
 def _answer_ids(c, tokenizer, prompts):
-  """Returns a function from a Prompt to the token ids of its reference answer.
+  """{prompt id: token ids of its reference answer}.
 
   Raises:
     ValueError: an answer is empty or longer than likelihood.max_tokens.
@@ -179,7 +114,7 @@ def _answer_ids(c, tokenizer, prompts):
       raise ValueError(f"likelihood.max_tokens={most}: the reference answer of "
                        f"{p.id!r} has {len(ids) if p.answer else 0} tokens; 1 to "
                        f"{most} are allowed.")
-  return lambda prompt: ids_of[prompt.id]
+  return ids_of
 
 
 def check_prompts(c: keys.Config, prompts: list[records.Prompt]) -> None:

@@ -168,7 +168,7 @@ def compute(planned, where, values, options, view=None):
   Args:
     planned: of `plan`.
     values: {name: fields and resources that are known}; host arrays are numpy.
-    options: (Field) -> {keyword: value} of its producer.
+    options: {field: {keyword: value}} of the producers that have options.
     view: (values, name) -> what a name stands for that is in no column, such as outcome_PG.
   Returns:
     {name: value} of values and of the fields of this stage.
@@ -177,7 +177,7 @@ def compute(planned, where, values, options, view=None):
   for f in planned:
     if f.where != where or f.name in values: continue
     value = f.fn(*(values[name] if name in values else view(values, name) for name in f.reads),
-                 **options(f))
+                 **options.get(f.name, {}))
     if where == "host" and f.dtype is not None: value = np.asarray(value, f.dtype)
     values[f.name] = value
   return values

@@ -120,6 +120,9 @@ FIELDS = (
     given("lengths_B", np.int32, "Tokens that the policy drew."),
     given("sampler_logps_BT", np.float32, "Log-probs that the sampler drew from."),
     given("finish_B", np.int32, "Index into FINISH: how the completion ended."),
+    given("prm_logps_BT", np.float32, "log pi_phi, at temperature 1; differentiable in the PRM's "
+          "loss.", where="later"),
+    given("prm_old_logps_BT", np.float32, "log pi_phi before the PRM's update.", where="later"),
     given("advantages_BT", np.float32, "Advantage of each token.", where="later"),
     given("old_values_BT", np.float32, "The value model before its update.", where="later"),
     given("returns_BT", np.float32, "Targets of the value model.", where="later"),
@@ -160,6 +163,10 @@ class Batch:
   def get(self, name, default=None):
     """A column or what follows from one; `default` if there is none."""
     return getattr(self, name) if name in self else default
+
+  def view(self, values, name):
+    """What a name stands for where `values` has the columns: outcome_PG, learn_B, prm_beta, ..."""
+    return getattr(Batch(self.group, **{k: x for k, x in values.items() if fields.axes_of(k)}), name)
 
   def __contains__(self, name):
     name = fields.column(name)

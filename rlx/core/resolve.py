@@ -1,23 +1,43 @@
 """Config -> function. The name in a config is the import path below its stage, or
 "package.module:function" of any module; Python code may put the function itself there."""
+import dataclasses
 import functools
 import importlib
 import inspect
 import pkgutil
 import types
-from typing import Any, Protocol
+from typing import Any, Callable
 
 from rlx.core import ranges
 
 
-class Method(Protocol):
-  """The result of `resolve`: a method that reads its arguments from a batch."""
-  fields: tuple[str, ...]      # that it reads
-  required: tuple[str, ...]    # those without a default
-  whole: dict[str, "Method"]   # the arguments that `given` may have, see core/method.py
-  module: types.ModuleType | None  # that defines it
+# A function that a config names, with its options bound.
+UserFunction = Callable[..., Any]
 
-  def __call__(self, batch: Any, **given: Any) -> Any: ...
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+  """A method that reads its arguments from a batch, see `resolve`."""
+  fn: UserFunction
+  fields: tuple[str, ...]      # that it reads
+  defaults: dict[str, Any]     # of those fields that a batch may lack
+  whole: dict[str, "Method"] = dataclasses.field(default_factory=dict)  # see core/method.py
+
+  @property
+  def required(self) -> tuple[str, ...]:
+    """The fields that a batch must have."""
+    return tuple(name for name in self.fields if name not in self.defaults)
+
+  @property
+  def module(self) -> types.ModuleType | None:
+    """The module that defines it."""
+    return inspect.getmodule(self.fn.func)  # type: ignore[attr-defined]  # A partial.
+
+  def __call__(self, batch: Any, **given: Any) -> Any:
+    """The method's result; `given` are the arguments in `whole`."""
+    values = {name: getattr(batch, name, self.defaults[name]) if name in self.defaults
+              else getattr(batch, name) for name in self.fields}
+    return self.fn(**values, **given)
 
 
 def resolve(stage, spec, key=None):
@@ -42,29 +62,18 @@ def resolve(stage, spec, key=None):
              if p.kind is p.KEYWORD_ONLY}
   ignored = [name for name, is_unread in getattr(bound.func, "unread", {}).items()
              if is_unread(options)]
-  call = _reader(bound, given=[*statistics, *ignored])
-  call.whole = {name: _reader(functools.partial(fn, **{
+  whole = {name: _method(functools.partial(fn, **{
       k: v for k, v in options.items() if k in inspect.signature(fn).parameters}))
-                for name, fn in statistics.items()}
-  call.module = inspect.getmodule(bound.func)
-  return call
+           for name, fn in statistics.items()}
+  return _method(bound, [*statistics, *ignored], whole)
 
 
-def _reader(fn, given=()):
-  """Returns fn(batch, **given), whose positional arguments, except those given, are fields."""
-  params = [p for p in inspect.signature(fn).parameters.values()
-            if p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in given]
-
-  def value(batch, p):
-    if p.default is p.empty: return getattr(batch, p.name)
-    return getattr(batch, p.name, p.default)
-
-  def call(batch, **given):
-    return fn(**{p.name: value(batch, p) for p in params}, **given)
-
-  call.fields = tuple(p.name for p in params)
-  call.required = tuple(p.name for p in params if p.default is p.empty)
-  return call
+def _method(fn, given=(), whole=None):
+  """The Method of a partial whose positional arguments, except those given, are fields."""
+  read = [p for p in inspect.signature(fn).parameters.values()
+          if p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in given]
+  return Method(fn, tuple(p.name for p in read),
+                {p.name: p.default for p in read if p.default is not p.empty}, whole or {})
 
 
 def measured(result):

@@ -1,4 +1,8 @@
 """Warm-up and decay of a learning rate, a coefficient or a scale."""
+import dataclasses
+from typing import Any
+
+import jax
 import jax.numpy as jnp
 
 SCHEDULES = ("constant", "linear", "cosine")
@@ -35,3 +39,16 @@ def factor(step, *, warmup_steps=0, schedule="constant", total_steps=0, final_fr
            "cosine": (1 + jnp.cos(jnp.pi * x)) / 2}[schedule]
   if schedule != "constant": after = final_fraction + (1 - final_fraction) * after
   return jnp.where(step < warmup_steps, (step + 1) / max(warmup_steps, 1), after)
+
+
+@dataclasses.dataclass(frozen=True)
+class Schedule:
+  """A value by the number of steps done: peak * factor(step)."""
+  peak: float
+  warmup_steps: int = 0
+  schedule: str = "constant"
+  total_steps: int = 0
+  final_fraction: float = 0.0
+
+  def __call__(self, step: Any) -> jax.Array:
+    return self.peak * factor(step, **{name: getattr(self, name) for name in OPTIONS})

@@ -51,7 +51,7 @@ def mapped(fn: Callable, batch: Any, n: int, shards: int = 1) -> Any:
 
 
 def make(loss_fn: Callable, optimizer: Optimizer, *, microbatches: int = 1, shards: int = 1,
-         group: int = 1, before: Callable | None = None,
+         group: int = 1, whole_minibatch: Callable | None = None,
          pinned: Callable = lambda tree: tree) -> jax.stages.Wrapped:
   """Builds `step(params, opt_state, batch, frozen) -> (params, opt_state, metrics, rows)`.
 
@@ -70,8 +70,8 @@ def make(loss_fn: Callable, optimizer: Optimizer, *, microbatches: int = 1, shar
     optimizer: optimizer.Optimizer.
     microbatches: number of parts into which the batch is split.
     shards, group: see `split`.
-    before: (params joined with `frozen`, batch) -> batch; adds, before the split and without
-      gradient, quantities that need the whole batch. None: the batch is not changed.
+    whole_minibatch: (params joined with `frozen`, batch) -> batch; adds, before the split and
+      without gradient, quantities that need the whole batch. None: the batch is not changed.
     pinned: a tree of parameters or optimizer state -> the same, constrained to its sharding.
   Returns:
     the jitted function; params and opt_state are donated. Metrics are device scalars: loss,
@@ -99,7 +99,7 @@ def make(loss_fn: Callable, optimizer: Optimizer, *, microbatches: int = 1, shar
     return grads, (sums, join(rows, shards))
 
   def step(params, opt_state, batch, frozen=None):
-    if before is not None: batch = before(records.join(frozen, params), batch)
+    if whole_minibatch: batch = whole_minibatch(records.join(frozen, params), batch)
     grads, ((loss, metrics), rows) = gradient(params, frozen, batch)
     scale = 1 / jnp.where(loss.weight > 0, loss.weight, 1)
     norm = scale * optax.tree.norm(grads)

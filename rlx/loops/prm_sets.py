@@ -101,7 +101,7 @@ def _preferred(row, where):
   return [(text, is_right) for side, is_right in zip(sides, (True, False)) for text in side]
 
 
-def evaluate(run: build.Run, state: records.TrainState,
+def measure(run: build.Run, state: records.TrainState,
              solutions: list[Solution]) -> dict[str, dict]:
   """Evaluates the PRM on a set.
 

@@ -13,10 +13,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from rlx import build
 from rlx.build import keys
 from rlx.build import memory as run_memory
 from rlx.build import options as options_lib
-from rlx import build
 from rlx.core.options import key
 from rlx.core import records
 from rlx.core import rng
@@ -28,7 +28,6 @@ from rlx.learner import hosts
 from rlx.loops import session
 from rlx.rollouts import padding
 from rlx.stages import annotate
-from rlx.stages import collect
 from rlx.stages import host_state
 
 
@@ -50,7 +49,7 @@ def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | N
     the summary, which is also written to <workdir>/summary.json; None if SIGTERM stopped the
     run before the last step. The same call then resumes it.
   """
-  with session.Session(session.session_options(config), workdir) as s:
+  with session.Session(session.read_session_options(config), workdir) as s:
     run = build.build(config, recorded=run_folder.read_recorded(workdir))
     s.callback(run.close)
     s.record(config, run.shapes(), device_bytes=run.sampling.device_bytes)
@@ -65,14 +64,14 @@ def _train(run, s, options):
   """The loop of a run, from the state of the session."""
   host, clock = s.host, s.clock
   if host.stuck >= options.max_skipped: host.stuck = 0  # The resumed run tries again.
-  if host.rehearsed is None: host.rehearsed = collect.solved(run.collector, s.state)
-  if host.before is None:
-    host.before = evaluate(run, s.state, "final", options.final_samples)
+  if host.rehearsed is None: host.rehearsed = run.collect.find_solved(s.state)
+  if host.initial_eval is None:
+    host.initial_eval = measure_accuracy(run, s.state, "final", options.final_samples)
     clock.lap("eval")
   for step in s.steps():
     held_out = {}
     if session.is_due(step, options.eval_every):
-      held_out = evaluate(run, s.state, "curve", 1) if step else host.before
+      held_out = measure_accuracy(run, s.state, "curve", 1) if step else host.initial_eval
       clock.lap("eval")
     s.state, annotated, batch, metrics = iteration(run, s.state, host, step, clock)
     metrics |= {f"eval/{k}": v["mean"] for k, v in held_out.items()}
@@ -91,27 +90,26 @@ def _train(run, s, options):
 def iteration(run: build.Run, state: records.TrainState, host: host_state.HostState, step: int,
               clock: progress.Clock) -> tuple[records.TrainState, annotate.Annotated,
                                               records.Batch, dict]:
-  """One RL iteration: (state, Annotated, Batch, metrics)."""
-  assert run.collector is not None
-  collected, metrics = collect.batch(run.collector, state, host, step, clock)
-  annotated = run.annotate(state, collected)             # on the host: texts, steps, scores
+  """One RL iteration, a line a stage: (state, Annotated, Batch, metrics)."""
+  assert run.collect is not None
+  collected, metrics = run.collect(state, host, step, clock)    # completions with verdicts
+  annotated = run.annotate(state, collected)                    # on the host: texts, steps, scores
   clock.lap("verify")
-  placed = run.score(state, run.place(annotated))        # log-probs of all models
+  placed = run.score(state, run.place(annotated))               # references, values
   clock.lap("score", placed.batch)
-  state, batch, prm_metrics = run.update.prm(state, placed)
-  clock.lap("prm", (state.prm, batch))
-  batch, reward_metrics = run.advantage(state, batch)    # rewards, then advantages
-  placed = placed.replace(batch=batch)
-  state, value_metrics = run.update.value(state, placed, step)
-  state, batch, policy_metrics = run.update.policy(state, placed, step)
+  state, placed, prm_metrics = run.update_prm(state, placed)    # sets prm_logps_BT
+  clock.lap("prm", (state.prm, placed.batch))
+  placed, reward_metrics = run.rewards_advantages(state, placed)
+  state, value_metrics = run.update_value(state, placed, step)
+  state, placed, policy_metrics = run.update_policy(state, placed, step)  # sets old_logps_BT
   clock.lap("policy", state.policy)
   metrics |= prm_metrics | reward_metrics | value_metrics | policy_metrics
-  state = run.update.end_step(state, metrics)            # KL coefficient, copies of the policy
-  return state, annotated, batch, metrics
+  state = run.end_step(state, metrics)                          # KL coefficient, copies
+  return state, annotated, placed.batch, metrics
 
 
-def evaluate(run: build.Run, state: records.TrainState, stream: str, repeats: int,
-             which: Sequence[str] = ("greedy", "sampled")) -> dict[str, dict]:
+def measure_accuracy(run: build.Run, state: records.TrainState, stream: str, repeats: int,
+                     which: Sequence[str] = ("greedy", "sampled")) -> dict[str, dict]:
   """Held-out accuracy: {"greedy", "sampled"} -> dict(mean, low, high, ...)."""
   params = state.full("policy")
   accuracies, weights = {}, run.sampling.lay_out(params)
@@ -120,7 +118,7 @@ def evaluate(run: build.Run, state: records.TrainState, stream: str, repeats: in
     accuracies[name] = accuracy.interval(accuracy.outcomes(
         lambda prompts, key: sample(  # pylint: disable=cell-var-from-loop
             params, prompts, key, None, weights),
-        run.verify, run.eval_prompts, batch=run.sizes.eval_batch,
+        run.outcomes, run.eval_prompts, batch=run.sizes.eval_batch,
         repeats=1 if name == "greedy" else repeats,
         key=rng.key(run.passes.seed, f"eval-{stream}")))
   return accuracies
@@ -174,12 +172,12 @@ def refuse_stuck(max_skipped: int, workdir: pathlib.Path, annotated: annotate.An
 
 def finish(run: build.Run, s: session.Session, final_samples: int) -> dict[str, Any]:
   """Evaluates the policy, writes the summary and prints it."""
-  after = s.host.before
+  after = s.host.initial_eval
   if s.options.steps:
-    after = evaluate(run, s.state, "final", final_samples)
+    after = measure_accuracy(run, s.state, "final", final_samples)
     s.clock.lap("eval")
   # A mean over steps, because one step has few pairs when most answers are right.
-  summary = s.finish(before=s.host.before, after=after,
+  summary = s.finish(before=s.host.initial_eval, after=after,
                      prm_accuracy=s.recent_mean("prm/accuracy"))
   if hosts.is_first(): report_lib.print_summary(summary, s.workdir)
   return summary

@@ -174,7 +174,8 @@ def restore(checkpoints: checkpoint.Checkpoints, init: Callable[[], records.Trai
   if checkpoints.latest is not None:
     initial = state
     state, saved = checkpoints.restore(_saved(state))
-    # A checkpoint of an earlier version may lack entries.
+    # A checkpoint of an earlier version may lack entries, or have another name for one.
+    saved.setdefault("initial_eval", saved.get("before"))
     host = host_state.HostState(**{f.name: saved[f.name] for f in dataclasses.fields(host_state.HostState)
                         if f.name in saved})
     state = state.replace(reference=initial.reference, prm_reference=initial.prm_reference,
@@ -194,9 +195,9 @@ def _saved(state):
   return state.replace(reference=None, prm_reference=None, frozen=None)
 
 
-def session_options(config: keys.Config,
-                    cls: type[Options] = Options) -> Options:
-  """Checks `config` and returns the session.Options of a training loop, of this class."""
+def read_session_options(config: keys.Config, cls: type[Options] = Options) -> Options:
+  """Checks `config` and returns the options of a training loop, of this class."""
   keys.check(config)
-  trackers.check(config.log.writers)
-  return options_lib.read_options(cls, config)
+  options = options_lib.read_options(cls, config)
+  trackers.check(options.writers)
+  return options

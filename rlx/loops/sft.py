@@ -29,7 +29,7 @@ def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | N
     the summary, which is also written to <workdir>/summary.json; None if SIGTERM stopped the
     run before the last step. The same call then resumes it.
   """
-  with session.Session(session.session_options(config, Options), workdir) as s:
+  with session.Session(session.read_session_options(config, Options), workdir) as s:
     run = build_sft.build_sft(config)
     s.callback(run.close)
     initial = run.init()

@@ -63,8 +63,8 @@ def sample(path: str | os.PathLike, run: build.Run, state: records.TrainState,
     some = prompts[start // group:stop // group]
     asked = [some[i % len(some)] for i in range(batch)]
     rollouts = draw(state.full("policy"), asked, rng.key(run.passes.seed, stream))
-    outcome_B = run.verify(asked, rollouts).ravel()
-    run.pool.check(run.collector.max_error_rate)
+    outcome_B = run.outcomes(asked, rollouts).ravel()
+    run.pool.check(run.annotate.max_error_rate)
     completions = padding.completions(rollouts)
     texts = [run.texts.tokenizer.decode(ids) for ids in completions]
     asked = [p for p in asked for _ in range(group)]
@@ -118,7 +118,7 @@ def label(path: str | os.PathLike, run: build.Run, state: records.TrainState,
         [completions[i].prompt + ids for (i, _), ids in zip(asked, starts)], width,
         run.texts.tokenizer.pad_id)
     number_P = np.array([rng.number(f"{i}/{column}") for i, column in asked], np.uint32)
-    rollouts = hosts.fetch(run.sampling.steps(
+    rollouts = hosts.fetch(run.sampling.after_steps.sample(
         state.full("policy"),
         *sharding.place_rows((tokens_PX, length_P, number_P), run.passes.mesh),
         rng.key(run.passes.seed, "values")))
@@ -126,7 +126,7 @@ def label(path: str | os.PathLike, run: build.Run, state: records.TrainState,
              for b, ids in enumerate(padding.completions(rollouts)[:len(some) * k])]
     wins_PG = run.pool.verify(
         [prompts[i] for i, _ in some for _ in range(k)], texts).reshape(-1, k)
-    run.pool.check(run.collector.max_error_rate)
+    run.pool.check(run.annotate.max_error_rate)
     return wins_PG, rollouts.completion_len_B.reshape(-1, k).sum(axis=1)
 
   assert run.prompts is not None

@@ -15,9 +15,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from rlx import build
 from rlx.build import keys
 from rlx.build import options as options_lib
-from rlx import build
 from rlx.core.options import key
 from rlx.core import records
 from rlx.evals import at_k
@@ -49,11 +49,11 @@ def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | N
   """Trains to config.steps steps of prompts.per_step groups each, from the newest checkpoint.
 
   Returns:
-    the summary, which is also written to <workdir>/summary.json: the metrics of `evaluate`,
+    the summary, which is also written to <workdir>/summary.json: the metrics of `measure_prm`,
     and the numbers of completions, of tokens sampled for them and of tokens trained on. None if
     SIGTERM stopped the run before the last step.
   """
-  with session.Session(session.session_options(config), workdir) as s:
+  with session.Session(session.read_session_options(config), workdir) as s:
     run = build.build(config, learns="prm")
     s.callback(run.close)
     s.record(config, run.shapes())
@@ -72,19 +72,19 @@ def _train(run, s, options):
     rollouts, outcome_B, labels_BT = stored.batch(groups, step, run)
     s.host.training_tokens += int(rollouts.completion_len_B.sum())
     annotated = run.annotate(s.state, collect.Collected([], rollouts, outcome_B, None))
-    placed = _placed(run, s.state, annotated, labels_BT)
-    state, batch, metrics = run.update.prm(s.state, placed)
-    if options.labels is None: metrics |= _measured(batch)
+    placed = _place(run, s.state, annotated, labels_BT)
+    state, placed, metrics = run.update_prm(s.state, placed)
+    if options.labels is None: metrics |= _measure(placed.batch)
     s.state = state.replace(step=step + 1)
     s.clock.lap("prm", s.state.prm)
     if session.is_due(step + 1, options.eval_every) and step + 1 < s.options.steps:
-      metrics |= curve_metrics(evaluate(run, s.state, held_out))
+      metrics |= curve_metrics(measure_prm(run, s.state, held_out))
       s.clock.lap("eval")
     s.write(metrics)
   if not s.is_done:
     s.leave()
     return None
-  evaluation = evaluate(run, s.state, held_out)
+  evaluation = measure_prm(run, s.state, held_out)
   s.clock.lap("eval")
   summary = s.finish(
       **evaluation, labels=options.labels, loss=options.loss,
@@ -99,14 +99,14 @@ def _train(run, s, options):
   return summary
 
 
-def _placed(run, state, annotated, labels_BT):
+def _place(run, state, annotated, labels_BT):
   """The batch on the mesh: with log-probs, or with labels for a head."""
   if run.passes.head_parts is None: return run.score(state, run.place(annotated))
   return run.place(annotated.replace(
       batch=annotated.batch.replace(labels_BT=labels_BT))).append(0)
 
 
-def _measured(batch):
+def _measure(batch):
   """Metrics of an implicit PRM before its update."""
   return {"prm/beta": batch.prm_beta_B[0], "prm/accuracy": _accuracy(
       batch.prm_old_logps_BT, batch.prm_ref_logps_BT, batch.action_BT,
@@ -142,7 +142,7 @@ def data(run: build.Run, state: records.TrainState, workdir: pathlib.Path,
           stored.read(held_out, run.texts))
 
 
-def evaluate(run: build.Run, state: records.TrainState,
+def measure_prm(run: build.Run, state: records.TrainState,
              completions: list[stored.Completion]) -> dict[str, Any]:
   """Evaluates the PRM on held-out completions.
 
@@ -167,7 +167,7 @@ def evaluate(run: build.Run, state: records.TrainState,
 
 
 def curve_metrics(evaluation: dict) -> dict[str, float]:
-  """{metric: number}: the metrics of `evaluate` that are logged during training."""
+  """{metric: number}: the metrics of `measure_prm` that are logged during training."""
   k = max(int(name[5:]) for name in evaluation if name.startswith("pass@"))
   f1 = evaluation["prm"]["held out"].get("f1/step", dict(mean=float("nan")))
   return {f"eval/best/{a}": evaluation[f"best@{k}/{a}"]["mean"] for a in ("min", "sum")} | {

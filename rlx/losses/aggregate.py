@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from rlx.core import masked
-from rlx.core import records
 from rlx.core.method import method
+from rlx.core import records
 
 Mode = Literal["token-mean", "token-sum", "seq-mean-token-sum", "seq-mean-token-mean",
                "seq-mean-token-sum-norm"]

@@ -9,9 +9,9 @@ from typing import Annotated
 import jax.numpy as jnp
 from jax import Array
 
+from rlx.core.method import COMPUTED, method
 from rlx.core import ranges
 from rlx.core import records
-from rlx.core.method import COMPUTED, method
 from rlx.losses import aggregate
 from rlx.losses import divergence
 from rlx.losses import reward_model

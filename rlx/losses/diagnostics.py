@@ -3,9 +3,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from rlx.core import masked
+from rlx.core.method import method
 from rlx.core import ranges
 from rlx.core import records
-from rlx.core.method import method
 from rlx.losses import aggregate
 
 

@@ -17,8 +17,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from rlx.core import ranges
 from rlx.core.method import COMPUTED, method
+from rlx.core import ranges
 from rlx.losses import _ratio
 from rlx.losses import divergence
 

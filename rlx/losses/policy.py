@@ -22,8 +22,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from rlx.core import masked
-from rlx.core import ranges
 from rlx.core.method import COMPUTED, method
+from rlx.core import ranges
 from rlx.losses import _ratio
 
 

@@ -18,9 +18,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from rlx.core import masked
+from rlx.core.method import COMPUTED, method
 from rlx.core import ranges
 from rlx.core import records
-from rlx.core.method import COMPUTED, method
 from rlx.losses import aggregate
 
 

@@ -26,8 +26,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from rlx.core import masked
-from rlx.core import ranges
 from rlx.core.method import method
+from rlx.core import ranges
 
 Aggregate = Literal["sum_lp", "mean_lp", "prod_p", "mean_p", "geo_p", "ppl"]
 LengthNorm = Literal["none", "log10"]

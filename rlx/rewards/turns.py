@@ -14,8 +14,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from rlx.core import masked
-from rlx.core import ranges
 from rlx.core.method import method
+from rlx.core import ranges
 
 
 @method

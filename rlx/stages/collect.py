@@ -1,11 +1,12 @@
 """Collects a batch: samples and verifies completions until enough groups pass the filter."""
 import dataclasses
-from typing import Callable, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from rlx.core.options import key
 from rlx.core import records
+from rlx.core import resolve
 from rlx.core import rng
 from rlx.io import progress
 from rlx.learner import hosts
@@ -13,34 +14,16 @@ from rlx.prompts import iterator
 from rlx.rollouts import budget
 from rlx.rollouts import filter_groups
 from rlx.rollouts import padding
-from rlx.stages import annotate
+from rlx.stages import dialogue
 from rlx.stages import host_state
+from rlx.stages import methods as methods_lib
+from rlx.stages import outcomes as outcomes_lib
+from rlx.stages import sampling as sampling_lib
 from rlx.stages import sizes as sizes_lib
+from rlx.stages import texts as texts_lib
 from rlx.verifiers import pool
 
 FILTERED, NOT_DRAWN, STORED = map(records.EXCLUDED.index, ("filtered", "not_drawn", "stored"))
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Collector:
-  """The stages that batches are collected with, as functions, and their options."""
-  prompts: iterator.PromptIterator
-  sizes: sizes_lib.Sizes
-  encode: Callable           # prompts -> tokens_PX, prompt_len_P, prompt_P on the mesh
-  sample: Callable           # (params, prompts, key, factor_T, weights) -> Rollouts on the host
-  lay_out: Callable          # params -> weights as decoding reads them
-  anneal: Callable           # RL iterations done -> factor_T of the temperature, or None
-  demonstrate: Callable      # (prompts, Rollouts) -> Rollouts with a demonstration in each group
-  decode: Callable           # Rollouts -> the texts of the completions
-  verify: Callable           # (prompts, Rollouts, texts=None) -> reward_PG; NaN: unknown
-  pool: pool.Pool
-  budget: Callable | None    # right_P of a first pass -> completions that a second pass adds
-  filter_groups: Callable    # Batch -> keep_P
-  played: Callable           # () -> {metric: number} of the episodes since the last call
-  seed: int = key("seed")
-  max_draws: int = key("rollouts.max_draws")
-  fill: str = key("rollouts.fill")  # drop | failed | error
-  max_error_rate: float = key("verifier.max_error_rate")
 
 
 class Collected(NamedTuple):
@@ -51,186 +34,229 @@ class Collected(NamedTuple):
   excluded_B: np.ndarray | None  # int8, index into records.EXCLUDED; None: no row is excluded
   texts: list | None = None  # of the completions; None: they are decoded where they are read
 
+  def join(self, other: "Collected") -> "Collected":
+    """The rows of both."""
+    return Collected(
+        self.prompts + other.prompts, padding.join([self.rollouts, other.rollouts]),
+        np.append(self.reward_B, other.reward_B), np.append(self.excluded_B, other.excluded_B),
+        self.texts + other.texts)
+
 
 class Draw(NamedTuple):
-  """The verified completions of the prompts of one draw."""
+  """The verified completions of the prompts of one draw, or of several."""
   prompts: list
-  rollouts: records.Rollouts
+  rollouts: list[records.Rollouts]  # of each draw
   texts: list
   reward_PG: np.ndarray
   excluded_PG: np.ndarray
   first_PG: np.ndarray       # reward_PG of the first pass, see rollouts.budget
   keep_P: np.ndarray         # the groups that pass the filter
 
+  @classmethod
+  def concatenate(cls, draws: list["Draw"]) -> "Draw":
+    """All draws as one."""
+    return cls(*(np.concatenate(parts) if isinstance(parts[0], np.ndarray) else sum(parts, [])
+                 for parts in zip(*draws)))
 
-def batch(c: Collector, state: records.TrainState, host: host_state.HostState, step: int,
-          clock: progress.Clock) -> tuple[Collected, dict]:
-  """Samples groups until a batch of them passes the filter.
 
-  If more prompts pass than the batch holds, the ids of the others are kept in `host.buffer`.
-  These prompts are sampled again in the next step, so that every completion is on-policy (or
-  as old as rollouts.sync_every allows). After `max_draws` draws the batch is completed with
-  groups that failed the filter. They are trained on (fill="failed"), excluded from training
-  ("drop"), or the run ends with an error ("error").
+@dataclasses.dataclass(frozen=True)
+class Demonstrations:
+  """(prompts, rollouts) -> rollouts whose groups end with the prompt's demonstration.
 
-  Args:
-    c: Collector.
-    host: HostState.
-  Returns:
-    Collected, metrics.
+  Attributes:
+    ids_of: {prompt id: token ids}; None: there are no demonstrations.
   """
-  params, factor_T = state.full(state.sampled_from), c.anneal(step)
-  weights = c.lay_out(params)
-  draws: list[Draw] = []
-  clock.lap("hand-over", weights)
-  while sum(d.keep_P.sum() for d in draws) < c.sizes.trained and len(draws) < c.max_draws:
-    waiting, host.buffer = host.buffer[:c.sizes.draw], host.buffer[c.sizes.draw:]
-    prompts = c.prompts.by_id(waiting)
-    prompts += c.prompts.take(c.sizes.draw - len(prompts), skip=[*waiting, *(host.rehearsed or ())])
-    random = rng.key(c.seed, "sample", step, len(draws))
-    sample = lambda prompts, random=random: c.sample(params, prompts, random, factor_T, weights)
-    draws.append(_draw(c, prompts, sample, clock))
-  collected, waiting = _chosen(c, draws, step)
-  host.buffer += waiting
-  metrics = _metrics(c, draws, collected.rollouts)
-  if c.sizes.rehearsal: collected = _joined(collected, _rehearsal(c, host.rehearsed, step))
-  return collected._replace(rollouts=padding.trim(collected.rollouts, c.sizes.bucket)), metrics
+  ids_of: dict[str, list[int]] | None
+
+  def __call__(self, prompts: list[records.Prompt], rollouts: records.Rollouts) -> records.Rollouts:
+    if self.ids_of is None: return rollouts
+    return padding.put_last(
+        rollouts, [self.ids_of[p.id] for p in prompts], records.FINISH.index("eos"))
 
 
-def _draw(c, prompts, sample, clock):
-  """Samples and verifies completions of these prompts: a Draw."""
-  rollouts = c.demonstrate(prompts, sample(prompts))
-  clock.lap("sample")
-  texts = c.decode(rollouts)
-  reward_PG = first_PG = c.verify(prompts, rollouts, texts)
-  excluded_PG = np.zeros(reward_PG.shape, np.int8)
-  if c.budget:
-    rollouts, texts, reward_PG, excluded_PG = _second_pass(
-        c, prompts, rollouts, texts, reward_PG, sample, clock)
-  c.pool.check(c.max_error_rate)
-  clock.lap("verify")
-  keep_P = c.filter_groups(records.Batch(c.sizes.group, **annotate.columns(
-      rollouts, reward_PG.ravel().astype(np.float32), excluded_PG.ravel())))
-  return Draw(prompts, rollouts, texts, reward_PG, excluded_PG, first_PG, np.asarray(keep_P))
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Collect:
+  """The stage that samples and verifies a batch.
 
+  Attributes:
+    budget: see rollouts.budget; None: all completions come from one pass.
+    dialogues: of the run's environment; None: prompts have one completion each.
+  """
+  prompts: iterator.PromptIterator
+  sizes: sizes_lib.Sizes
+  texts: texts_lib.Texts
+  sampling: sampling_lib.Sampling
+  outcomes: outcomes_lib.Outcomes
+  pool: pool.Pool
+  filter_groups: resolve.Method
+  anneal: methods_lib.Anneal
+  budget: methods_lib.Budget | None
+  demonstrations: Demonstrations
+  dialogues: dialogue.Dialogues | None
+  seed: int = key("seed")
+  max_draws: int = key("rollouts.max_draws")
+  fill: str = key("rollouts.fill")  # drop | failed | error
+  max_error_rate: float = key("verifier.max_error_rate")
 
-def _chosen(c, draws, step):
-  """Returns Collected, the groups of a batch, and the ids of prompts that wait for the next."""
-  keep_P, reward_PG, excluded_PG = (np.concatenate([getattr(d, name) for d in draws]) for name in (
-      "keep_P", "reward_PG", "excluded_PG"))
-  if keep_P.sum() < c.sizes.trained and c.fill == "error":
+  def __call__(self, state: records.TrainState, host: host_state.HostState, step: int,
+               clock: progress.Clock) -> tuple[Collected, dict]:
+    """Samples groups until a batch of them passes the filter.
+
+    If more prompts pass than the batch holds, the ids of the others are kept in `host.buffer`.
+    These prompts are sampled again in the next step, so that every completion is on-policy (or
+    as old as rollouts.sync_every allows). After `max_draws` draws the batch is completed with
+    groups that failed the filter. They are trained on (fill="failed"), excluded from training
+    ("drop"), or the run ends with an error ("error").
+
+    Returns:
+      Collected, metrics.
+    """
+    params, factor_T = state.full(state.sampled_from), self.anneal(step)
+    weights = self.sampling.lay_out(params)
+    draws: list[Draw] = []
+    clock.lap("hand-over", weights)
+    while sum(d.keep_P.sum() for d in draws) < self.sizes.trained and len(draws) < self.max_draws:
+      random = rng.key(self.seed, "sample", step, len(draws))
+      sample = lambda prompts, random=random: self.sampling.train(
+          params, prompts, random, factor_T, weights)
+      draws.append(self._draw(self._next_prompts(host), sample, clock))
+    draw = Draw.concatenate(draws)
+    chosen = filter_groups.fill(draw.keep_P, self.sizes.trained)
+    if self.fill == "error" and not draw.keep_P[chosen].all(): self._refuse(draw, step, len(draws))
+    collected = self._take(draw, chosen)
+    host.buffer += [draw.prompts[i].id for i in np.flatnonzero(draw.keep_P) if i not in chosen]
+    metrics = self._measure(draw, len(draws), collected.rollouts)
+    if self.sizes.rehearsal: collected = collected.join(self._rehearse(host.rehearsed, step))
+    return collected._replace(
+        rollouts=padding.trim(collected.rollouts, self.sizes.bucket)), metrics
+
+  def _next_prompts(self, host):
+    """The prompts of a draw: first those that wait in the buffer."""
+    waiting, host.buffer = host.buffer[:self.sizes.draw], host.buffer[self.sizes.draw:]
+    prompts = self.prompts.by_id(waiting)
+    return prompts + self.prompts.take(
+        self.sizes.draw - len(prompts), skip=[*waiting, *(host.rehearsed or ())])
+
+  def _draw(self, prompts, sample, clock):
+    """Samples and verifies completions of these prompts: a Draw."""
+    rollouts = self.demonstrations(prompts, sample(prompts))
+    clock.lap("sample")
+    texts = self.texts.completions(rollouts)
+    reward_PG = first_PG = self.outcomes.rewards(prompts, rollouts, texts, keep=True)
+    excluded_PG = np.zeros(reward_PG.shape, np.int8)
+    if self.budget:
+      rollouts, texts, reward_PG, excluded_PG = self._add_second_pass(
+          prompts, rollouts, texts, reward_PG, sample, clock)
+    self.pool.check(self.max_error_rate)
+    clock.lap("verify")
+    keep_P = self.filter_groups(records.Batch(self.sizes.group, **outcomes_lib.make_columns(
+        rollouts, reward_PG.ravel().astype(np.float32), excluded_PG.ravel())))
+    return Draw(prompts, [rollouts], texts, reward_PG, excluded_PG, first_PG, np.asarray(keep_P))
+
+  def _take(self, draw, chosen):
+    """The chosen groups of a Draw as Collected."""
+    excluded_PG = draw.excluded_PG
+    if self.fill != "failed":
+      excluded_PG = np.where((excluded_PG == 0) & ~draw.keep_P[:, None], FILTERED, excluded_PG)
+    rows_B = (chosen[:, None] * self.sizes.group + np.arange(self.sizes.group)).ravel()
+    return Collected(
+        [draw.prompts[i] for i in chosen], padding.select(draw.rollouts, rows_B, chosen),
+        draw.reward_PG[chosen].ravel().astype(np.float32),
+        excluded_PG[chosen].ravel().astype(np.int8), [draw.texts[i] for i in rows_B])
+
+  def _refuse(self, draw, step, draws):
     raise ValueError(
-        f"step {step}: {keep_P.sum()} of {len(keep_P)} prompts passed rollouts.filter_groups in "
-        f"{len(draws)} draws, {c.sizes.trained} are needed; mean accuracy of the groups was "
-        f"{np.nanmean(annotate.verdicts(reward_PG)):.3f}. Widen the band, raise "
-        "rollouts.max_draws or set rollouts.fill=drop.")
-  chosen = filter_groups.fill(keep_P, c.sizes.trained)
-  if c.fill != "failed":
-    excluded_PG = np.where((excluded_PG == 0) & ~keep_P[:, None], FILTERED, excluded_PG)
-  prompts, texts = (sum((getattr(d, name) for d in draws), []) for name in ("prompts", "texts"))
-  rows_B = (chosen[:, None] * c.sizes.group + np.arange(c.sizes.group)).ravel()
-  return Collected(
-      [prompts[i] for i in chosen],
-      padding.select([d.rollouts for d in draws], rows_B, chosen),
-      reward_PG[chosen].ravel().astype(np.float32),
-      excluded_PG[chosen].ravel().astype(np.int8), [texts[i] for i in rows_B]), [
-          prompts[i].id for i in np.flatnonzero(keep_P) if i not in chosen]
+        f"step {step}: {draw.keep_P.sum()} of {len(draw.keep_P)} prompts passed "
+        f"rollouts.filter_groups in {draws} draws, {self.sizes.trained} are needed; mean accuracy "
+        f"of the groups was {np.nanmean(outcomes_lib.clip_rewards(draw.reward_PG)):.3f}. Widen the "
+        "band, raise rollouts.max_draws or set rollouts.fill=drop.")
 
+  def _measure(self, draw, draws, rollouts):
+    """{metric: number} of all draws and of the completions of the batch."""
+    lengths_B = rollouts.completion_len_B[rollouts.completion_len_B > 0]
+    is_cut_B = rollouts.finish_B == records.FINISH.index("length")
+    metrics = {
+        "rollouts/accuracy": np.nanmean(outcomes_lib.clip_rewards(draw.first_PG)),
+        "rollouts/pass_fraction": draw.keep_P.mean(),
+        "rollouts/draws": draws,
+        "rollouts/filled": max(self.sizes.trained - draw.keep_P.sum(), 0),
+        "rollouts/tokens": sum(r.action_BT.sum() for r in draw.rollouts),
+        "rollouts/length": lengths_B.mean(),
+        "rollouts/length_max": lengths_B.max(),
+        "rollouts/truncated": is_cut_B.sum() / len(lengths_B),
+        "verifiers/unknown": np.isnan(draw.first_PG).mean(),
+        # Share of the verdicts since the last update that are 0 because the completion made its
+        # verifier fail (rlx/verifiers/pool.py).
+        "verifiers/failed": self.pool.failed_share(),
+    } | (self.dialogues.metrics() if self.dialogues else {})
+    if self.budget: metrics["rollouts/per_prompt"] = len(lengths_B) / self.sizes.trained
+    return metrics
 
-def _metrics(c, draws, rollouts):
-  """{metric: number} of all draws and of the completions of the batch."""
-  keep_P, first_PG = (np.concatenate([getattr(d, name) for d in draws])
-                      for name in ("keep_P", "first_PG"))
-  lengths_B = rollouts.completion_len_B[rollouts.completion_len_B > 0]
-  is_cut_B = rollouts.finish_B == records.FINISH.index("length")
-  metrics = {
-      "rollouts/accuracy": np.nanmean(annotate.verdicts(first_PG)),
-      "rollouts/pass_fraction": keep_P.mean(),
-      "rollouts/draws": len(draws),
-      "rollouts/filled": max(c.sizes.trained - keep_P.sum(), 0),
-      "rollouts/tokens": sum(d.rollouts.action_BT.sum() for d in draws),
-      "rollouts/length": lengths_B.mean(),
-      "rollouts/length_max": lengths_B.max(),
-      "rollouts/truncated": is_cut_B.sum() / len(lengths_B),
-      "verifiers/unknown": np.isnan(first_PG).mean(),
-      # Share of the verdicts since the last update that are 0 because the completion made its
-      # verifier fail (rlx/verifiers/pool.py).
-      "verifiers/failed": c.pool.failed_share(),
-  } | c.played()
-  if c.budget: metrics["rollouts/per_prompt"] = len(lengths_B) / c.sizes.trained
-  return metrics
+  def find_solved(self, state: records.TrainState) -> dict[str, list[int]]:
+    """{id: token ids}: a completion of each training prompt that the policy always solves.
 
+    A prompt counts as solved if all of its per_prompt completions are right; the first one is
+    stored. rollouts.rehearsal puts them into batches; without it the result is empty.
+    """
+    if not self.sizes.rehearsal: return {}
+    ids_of = {}
+    for prompts in padding.batches(self.prompts.all(), self.sizes.draw):
+      rollouts = self.sampling.train(
+          state.full("policy"), prompts, rng.key(self.seed, "rehearsal"))
+      first_P = padding.completions(rollouts)[::self.sizes.group]
+      for prompt, ids, outcome_G in zip(prompts, first_P, self.outcomes(prompts, rollouts)):
+        if (outcome_G == 1).all(): ids_of[prompt.id] = ids
+    if len(ids_of) < self.sizes.rehearsal:
+      raise ValueError(
+          f"rollouts.rehearsal={self.sizes.rehearsal}: the initial policy solves only "
+          f"{len(ids_of)} of {len(self.prompts.all())} training prompts in all of its "
+          f"{self.sizes.group} completions; at least {self.sizes.rehearsal} are needed.")
+    return ids_of
 
-def _joined(one, other):
-  """Collected with the rows of both."""
-  return Collected(one.prompts + other.prompts, padding.join([one.rollouts, other.rollouts]),
-                   np.append(one.reward_B, other.reward_B),
-                   np.append(one.excluded_B, other.excluded_B), one.texts + other.texts)
+  def _add_second_pass(self, prompts, rollouts, texts, reward_PG, sample, clock):
+    """Samples more completions of the prompts that rollouts.budget selects.
 
+    Groups get per_prompt rows. Rows without a completion are empty and excluded as "not_drawn";
+    no method reads their reward, 0. The random key depends on the prompt and the round, so
+    that no two completions are drawn with the same key.
 
-def solved(c: Collector, state: records.TrainState) -> dict[str, list[int]]:
-  """{id: token ids}: a completion of each training prompt that the initial policy always solves.
+    Returns:
+      rollouts, texts, reward_PG, excluded_PG.
+    """
+    known_PG = ~np.isnan(reward_PG)
+    outcome_PG = np.where(known_PG, outcomes_lib.clip_rewards(reward_PG), 0)
+    right_P = outcome_PG.sum(axis=1) * reward_PG.shape[1] / np.maximum(known_PG.sum(axis=1), 1)
+    again, row_PG = budget.rows(
+        hosts.fetch(self.budget(right_P)), reward_PG.shape[1], self.sizes.group)
+    batches = list(padding.batches(again, len(prompts)))
+    clock.lap("verify")
+    parts = [sample([prompts[p].again(i) for p, i in pairs]) for pairs in batches]
+    clock.lap("sample")
+    part_texts = list(map(self.texts.completions, parts))
+    reward_B = np.concatenate([reward_PG.ravel()] + [
+        self.outcomes.rewards([prompts[p] for p, _ in pairs], part, some, keep=True).ravel()
+        for pairs, part, some in zip(batches, parts, part_texts)])
+    is_drawn_PG, texts = row_PG >= 0, sum(part_texts, texts)
+    whole = padding.select([rollouts, *parts], np.maximum(row_PG, 0).ravel(),
+                           np.arange(len(prompts)))
+    return (padding.emptied(whole, ~is_drawn_PG.ravel()),
+            [texts[row] if row >= 0 else "" for row in row_PG.ravel()],
+            np.where(is_drawn_PG, reward_B[row_PG], 0.0), np.where(is_drawn_PG, 0, NOT_DRAWN))
 
-  A prompt counts as solved if all of its per_prompt completions are right; the first one is
-  stored. rollouts.rehearsal puts them into batches; without it the result is empty.
-  """
-  if not c.sizes.rehearsal: return {}
-  ids_of = {}
-  for prompts in padding.batches(c.prompts.all(), c.sizes.draw):
-    rollouts = c.sample(state.full("policy"), prompts, rng.key(c.seed, "rehearsal"))
-    first_P = padding.completions(rollouts)[::c.sizes.group]
-    for prompt, ids, reward_G in zip(prompts, first_P, c.verify(prompts, rollouts)):
-      if (annotate.verdicts(reward_G) == 1).all(): ids_of[prompt.id] = ids
-  if len(ids_of) < c.sizes.rehearsal:
-    raise ValueError(
-        f"rollouts.rehearsal={c.sizes.rehearsal}: the initial policy solves only {len(ids_of)} of "
-        f"{len(c.prompts.all())} training prompts in all of its {c.sizes.group} completions; "
-        f"at least {c.sizes.rehearsal} are needed.")
-  return ids_of
+  def _rehearse(self, rehearsed, step):
+    """Stored completions as Collected: each is the last row of an otherwise empty group.
 
-
-def _second_pass(c, prompts, rollouts, texts, reward_PG, sample, clock):
-  """Samples more completions of the prompts that rollouts.budget selects.
-
-  Groups get per_prompt rows. Rows without a completion are empty and excluded as "not_drawn";
-  no method reads their reward, 0. The random key depends on the prompt and the round, so
-  that no two completions are drawn with the same key.
-
-  Returns:
-    rollouts, texts, reward_PG, excluded_PG.
-  """
-  known_PG = ~np.isnan(reward_PG)
-  right_P = (np.where(known_PG, annotate.verdicts(reward_PG), 0).sum(axis=1) * reward_PG.shape[1]
-             / np.maximum(known_PG.sum(axis=1), 1))
-  again, row_PG = budget.rows(hosts.fetch(c.budget(right_P)), reward_PG.shape[1], c.sizes.group)
-  batches = list(padding.batches(again, len(prompts)))
-  clock.lap("verify")
-  parts = [sample([prompts[p].again(i) for p, i in pairs]) for pairs in batches]
-  clock.lap("sample")
-  part_texts = list(map(c.decode, parts))
-  reward_B = np.concatenate([reward_PG.ravel()] + [
-      c.verify([prompts[p] for p, _ in pairs], part, some).ravel()
-      for pairs, part, some in zip(batches, parts, part_texts)])
-  is_drawn_PG, texts = row_PG >= 0, sum(part_texts, texts)
-  whole = padding.select([rollouts, *parts], np.maximum(row_PG, 0).ravel(),
-                         np.arange(len(prompts)))
-  return (padding.emptied(whole, ~is_drawn_PG.ravel()),
-          [texts[row] if row >= 0 else "" for row in row_PG.ravel()],
-          np.where(is_drawn_PG, reward_B[row_PG], 0.0), np.where(is_drawn_PG, 0, NOT_DRAWN))
-
-
-def _rehearsal(c, rehearsed, step):
-  """Returns stored completions as Collected: each is the last row of an otherwise empty group.
-
-  Each had the verdict right when it was stored.
-  """
-  ids = sorted(rehearsed)
-  at = np.random.default_rng([c.seed, rng.number("rehearsal"), step]).choice(
-      len(ids), c.sizes.rehearsal, replace=False)
-  prompts = c.prompts.by_id([ids[i] for i in at])
-  empty = padding.empty(*hosts.fetch(c.encode(prompts)), c.sizes.group, c.sizes.completion_tokens)
-  rollouts = padding.put_last(empty, [rehearsed[p.id] for p in prompts],
-                              records.FINISH.index("eos"))
-  is_stored_B = rollouts.completion_len_B > 0
-  return Collected(prompts, rollouts, is_stored_B.astype(np.float32),
-                   np.where(is_stored_B, STORED, NOT_DRAWN).astype(np.int8), c.decode(rollouts))
+    Each had the verdict right when it was stored.
+    """
+    ids = sorted(rehearsed)
+    at = np.random.default_rng([self.seed, rng.number("rehearsal"), step]).choice(
+        len(ids), self.sizes.rehearsal, replace=False)
+    prompts = self.prompts.by_id([ids[i] for i in at])
+    empty = padding.empty(*hosts.fetch(self.sampling.encode(prompts)), self.sizes.group,
+                          self.sizes.completion_tokens)
+    rollouts = padding.put_last(empty, [rehearsed[p.id] for p in prompts],
+                                records.FINISH.index("eos"))
+    is_stored_B = rollouts.completion_len_B > 0
+    return Collected(prompts, rollouts, is_stored_B.astype(np.float32),
+                     np.where(is_stored_B, STORED, NOT_DRAWN).astype(np.int8),
+                     self.texts.completions(rollouts))

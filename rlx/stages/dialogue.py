@@ -9,8 +9,8 @@ from concurrent import futures
 
 import jax
 
-from rlx.core import records
 from rlx.core.options import key
+from rlx.core import records
 from rlx.environments import runner as runner_lib
 from rlx.io import chat
 from rlx.io import tokenizer as tokenizer_io

@@ -1,11 +1,11 @@
 """What changes between two steps besides the models that learn."""
 import dataclasses
-from typing import Callable
 
 import jax
 import jax.numpy as jnp
 
 from rlx.core.options import key
+from rlx.core import records
 from rlx.learner import optimizer
 from rlx.learner import reference
 from rlx.learner import sharding
@@ -13,8 +13,11 @@ from rlx.losses import divergence
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Moves:
-  """Options of what changes between RL iterations in addition to the models."""
+class EndStep:
+  """The stage that ends a step: the KL coefficient and the running spread of rewards in each,
+  and at their intervals the sampler's copy of the policy and the policy's reference."""
+  mesh: jax.sharding.Mesh
+  optimizer: optimizer.Optimizer             # of the policy
   completions: int                           # completions per step, P * G
   sampler_every: int = key("rollouts.sync_every")
   reference_every: int = key("kl.sync_every")
@@ -23,30 +26,22 @@ class Moves:
   kl_target: float | None = key("kl.target")
   kl_horizon: float = key("kl.horizon")
 
-
-def end_step(moves: Moves, mesh: jax.sharding.Mesh, optimizer_: optimizer.Optimizer) -> Callable:
-  """Returns a function (state, metrics) -> the state of the next step.
-
-  It updates the KL coefficient and the running spread of rewards in each iteration, and at
-  their intervals the sampler's copy of the policy and the policy's reference.
-  """
-  def kl_coef(state, metrics):
-    if moves.kl_target is None: return state.kl_coef
-    return divergence.adaptive_coef(
-        state.kl_coef, metrics["policy/kl_ref"], target=moves.kl_target,
-        horizon=moves.kl_horizon, count=moves.completions)
-
-  def end(state, metrics):
-    state = state.replace(step=int(state.step) + 1, kl_coef=kl_coef(state, metrics),
+  def __call__(self, state: records.TrainState, metrics: dict) -> records.TrainState:
+    """The state of the next step, from the metrics of this one."""
+    state = state.replace(step=int(state.step) + 1, kl_coef=self._kl_coef(state, metrics),
                           reward_std=metrics.get("rewards/std_ema"))
-    if state.sampler is not None and state.step % moves.sampler_every == 0:
+    if state.sampler is not None and state.step % self.sampler_every == 0:
       state = state.replace(sampler=jax.tree.map(jnp.copy, state.policy))
-    if not moves.reference_every or state.step % moves.reference_every: return state
+    if not self.reference_every or state.step % self.reference_every: return state
     state = state.replace(kl_reference=reference.moved(
-        state.kl_reference, state.policy, mix=moves.reference_mix))
-    if not moves.resets_optimizer: return state
+        state.kl_reference, state.policy, mix=self.reference_mix))
+    if not self.resets_optimizer: return state
     places = jax.tree.map(lambda x: x.sharding, state.policy_opt)  # Also in the host's memory.
-    opt_state = sharding.made(optimizer_.init, state.policy, mesh)
+    opt_state = sharding.made(self.optimizer.init, state.policy, self.mesh)
     return state.replace(policy_opt=jax.device_put(opt_state, places))
 
-  return end
+  def _kl_coef(self, state, metrics):
+    if self.kl_target is None: return state.kl_coef
+    return divergence.adaptive_coef(
+        state.kl_coef, metrics["policy/kl_ref"], target=self.kl_target,
+        horizon=self.kl_horizon, count=self.completions)

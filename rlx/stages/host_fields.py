@@ -5,15 +5,15 @@ method reads its field (core/fields.py). The loop passes these resources: `token
 `rollouts` (numpy), `prompts` and `texts` (one per row), `group_prompts` (one per group),
 `verify` and `verify_steps` ((path of the verifier, prompts, texts) -> for each row a verdict
 or a list of verdicts), `greedy_outcome` ((prompts) -> verdicts of greedy completions) and
-`answer_ids` (Prompt -> token ids).
+`answer_ids` ({prompt id: token ids}).
 """
 import bisect
 import itertools
 
 import numpy as np
 
-from rlx.core import records
 from rlx.core.fields import field
+from rlx.core import records
 from rlx.rollouts import padding
 from rlx.rollouts import trajectories
 from rlx.verifiers import answers as answers_lib
@@ -184,7 +184,7 @@ _ROWS = dict(width="likelihood.max_tokens", bucket="rollouts.bucket")
 def answer_rows(prompt_ids, reasoning, prompts, answer_ids, tokenizer, *, width, bucket):
   """The reference answer after each prompt and reasoning, as rollouts."""
   return trajectories.pairs([p + r for p, (r, _, _) in zip(prompt_ids, reasoning)],
-                            [answer_ids(p) for p in prompts], tokenizer, width, bucket)
+                            [answer_ids[p.id] for p in prompts], tokenizer, width, bucket)
 
 
 @field(None, options=dict(_ROWS, group="rollouts.per_prompt"))
@@ -192,7 +192,7 @@ def base_rows(prompt_ids, separator_ids, group_prompts, answer_ids, tokenizer, *
               group):
   """The reference answer directly after each prompt, once per group, as rollouts."""
   return trajectories.pairs([p + separator_ids for p in prompt_ids[::group]],
-                            [answer_ids(p) for p in group_prompts], tokenizer, width, bucket)
+                            [answer_ids[p.id] for p in group_prompts], tokenizer, width, bucket)
 
 
 @field(None, options=dict(_ROWS, steps="likelihood.steps"))
@@ -202,7 +202,7 @@ def step_rows(prompt_ids, completions, step_columns, separator_ids, prompts, ans
 
   What the policy reads between a step and the next one, in an episode, belongs to the step.
   """
-  answers = [answer_ids(p) for p in prompts]
+  answers = [answer_ids[p.id] for p in prompts]
   is_read_BT = rollouts.mask_BT & ~rollouts.action_BT
   def upto(b, column):
     end = column + 1

@@ -5,7 +5,7 @@ import dataclasses
 @dataclasses.dataclass
 class HostState:
   """The state of a run that is kept on the host; saved with every checkpoint."""
-  before: dict | None = None       # held-out accuracy before training
+  initial_eval: dict | None = None  # held-out accuracy before training
   buffer: list = dataclasses.field(default_factory=list)  # ids of prompts for the next step
   stuck: int = 0                   # consecutive updates without a finite loss and gradient
   seconds: float | None = None     # run time up to the last checkpoint, restarts included

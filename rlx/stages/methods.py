@@ -1,30 +1,54 @@
 """The functions that a config names, and the fields that they read."""
 import dataclasses
-from typing import Callable
+from typing import Any
+
+import numpy as np
 
 from rlx.core import fields
 from rlx.core import records
 from rlx.core import resolve
+from rlx.core import schedule
 from rlx.stages import host_fields
 from rlx.stages import model_fields
 
 
 @dataclasses.dataclass(frozen=True)
+class Anneal:
+  """RL iterations done -> factor_T of the temperature, or None without rollouts.anneal."""
+  fn: resolve.UserFunction | None
+  tokens: int                  # T
+
+  def __call__(self, step: int) -> Any:
+    return self.fn and self.fn(np.arange(self.tokens), step)
+
+
+@dataclasses.dataclass(frozen=True)
+class Budget:
+  """right_P of a first pass -> completions that a second pass adds."""
+  fn: resolve.UserFunction
+  first: int                   # completions of the first pass
+  most: int                    # of both passes
+
+  def __call__(self, right_P: np.ndarray) -> Any:
+    return self.fn(right_P, self.first, self.most)
+
+
+@dataclasses.dataclass(frozen=True)
 class Methods:
   """The functions that a config names, and the fields that they need."""
-  rewards: dict[str, tuple[Callable, resolve.Method]]  # term -> (see `scheduled`, fn)
-  estimators: dict[str, tuple[float, resolve.Method]]  # term or "total" -> (gamma, fn)
+  rewards: dict[str, tuple[schedule.Schedule, resolve.Method]]  # term -> (coefficient, method)
+  estimators: dict[str, tuple[float, resolve.Method]]  # term or "total" -> (gamma, method)
   policy: resolve.Method
   rollout_correction: resolve.Method | None  # weight of the policy loss; None is off
   token_weight: resolve.Method | None  # weight of the advantages; None is off
   auxiliary: resolve.Method | None  # loss in addition to the policy's; None is off
   prm: resolve.Method
-  prm_beta: Callable           # RL iterations done -> beta
+  prm_beta: schedule.Schedule
   select_completions: resolve.Method  # Batch -> keep_PG
   filter_groups: resolve.Method  # Batch -> keep_P
-  reward_std_filter: Callable | None  # (rewards_PG, learn_PG, ema, step) -> keep_P, ema
-  budget: Callable | None      # right_P -> completions that a second pass adds; None is off
-  anneal: Callable             # RL iterations done -> factor_T of the temperature, or None
+  reward_std_filter: resolve.UserFunction | None  # (rewards_PG, learn_PG, ema, step) -> keep_P, ema
+  budget: Budget | None        # completions that a second pass adds; None is off
+  anneal: Anneal
   has_kl_reward: bool
   has_kl_loss: bool
 

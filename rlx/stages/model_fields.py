@@ -9,18 +9,6 @@ from rlx.core import rng
 
 
 @field(np.float32, where="model")
-def prm_logps_BT(passes):
-  """log pi_phi, at temperature 1; differentiable in the PRM's loss."""
-  return passes.logps("prm", "prm")
-
-
-@field(np.float32, where="model")
-def prm_old_logps_BT(prm_logps_BT):
-  """log pi_phi before the PRM's update."""
-  return prm_logps_BT
-
-
-@field(np.float32, where="model")
 def prm_ref_logps_BT(passes):
   """log pi_ref of the PRM's log-ratio, at temperature 1."""
   return passes.prm_reference()
@@ -54,32 +42,32 @@ def kl_ratio_B(passes, mismatched_rows):
 @field(np.float32, where="model")
 def old_logps_BT(passes):
   """Log-probs of the policy before its update, at the sampling temperature."""
-  return passes.before("old_logps_BT")
+  return passes.old("old_logps_BT")
 
 
 @field(np.float32, where="model", statistic=("mean",))
 def old_mean_logps_BT(passes):
   """mean_logps_BT of the policy before its update."""
-  return passes.before("old_mean_logps_BT")
+  return passes.old("old_mean_logps_BT")
 
 
 @field(np.float32, where="model", statistic=("squared",))
 def old_sum_pi_squared_BT(passes):
   """Sum of the squared probabilities of all tokens, before the update."""
-  return passes.before("old_sum_pi_squared_BT")
+  return passes.old("old_sum_pi_squared_BT")
 
 
 @field(np.float32, where="model", statistic=("logit",))
 def old_logits_BT(passes):
   """Logit of the sampled token, before the update."""
-  return passes.before("old_logits_BT")
+  return passes.old("old_logits_BT")
 
 
 @field(np.float32, where="model", needs={"distribution.min_p": 0},
        statistic=("min_p", "distribution.min_p"))
 def old_min_p_logps_BT(passes):
   """Log-prob after truncation to the tokens of distribution.min_p, before the update."""
-  return passes.before("old_min_p_logps_BT")
+  return passes.old("old_min_p_logps_BT")
 
 
 @field(np.float32, where="model")

@@ -1,4 +1,4 @@
-"""Forward passes over a batch, and the model fields that they compute.
+"""Forward passes over a batch: log-probs, values and statistics of distributions.
 
 A pass is identified by the parameters, the model, the temperature and the distribution
 statistics. The same pass runs only once, for example if the policy is also the PRM's
@@ -7,13 +7,14 @@ reference, or if the initial policy is the reference of both log-ratios.
 import dataclasses
 import functools
 import math
-from typing import Any, Callable
+from typing import Any
 
 import jax
 import numpy as np
 
 from rlx.core.options import key
 from rlx.core import records
+from rlx.core import schedule
 from rlx.learner import sharding
 from rlx.learner import step as learner_step
 from rlx.models import logps
@@ -61,43 +62,46 @@ def _compiled(config, temperature, parts, shards, more):
 
 
 @functools.cache
-def compiled_values(config: transformer.DecoderConfig, parts: int, shards: int) -> Callable:
+def compiled_values(config: transformer.DecoderConfig, parts: int,
+                    shards: int) -> jax.stages.Wrapped:
   """The compiled function (params, rollouts, plan) -> `values`."""
   return jax.jit(lambda params, rollouts, plan: learner_step.mapped(
       lambda batch: values(params, config, *batch), (rollouts, plan), parts, shards))
 
 
-def planner(rollouts: records.Rollouts, mesh: jax.sharding.Mesh, *, pack: bool) -> Callable:
-  """Returns plan(config, parts, rows_B=None) -> packing.Plan on the mesh, or None.
+@dataclasses.dataclass(frozen=True)
+class Planner:
+  """Packing plans of the passes over some rollouts; each is computed once. No row leaves its device.
 
-  Each plan is computed once. No row leaves its device.
-
-  Args:
+  Attributes:
     rollouts: numpy; plans depend on its lengths and prompts.
     pack: False disables packing: all plans are None.
   """
-  plans = {}
-  if not pack: return lambda config, parts, rows_B=None: None
-  shards = sharding.row_shards(mesh)
-  x, t = rollouts.prompt_width, rollouts.sampler_logps_BT.shape[1]
-  trunk_B = functools.cache(lambda: packing.same_prompt(
-      rollouts.tokens_BS[:, :x], rollouts.prompt_len_B))
+  rollouts: records.Rollouts
+  mesh: jax.sharding.Mesh
+  pack: bool
+  _plans: dict = dataclasses.field(default_factory=dict, repr=False)
 
-  def plan(config, parts, rows_B=None):
+  @functools.cached_property
+  def _trunk_B(self) -> np.ndarray:
+    return packing.same_prompt(
+        self.rollouts.tokens_BS[:, :self.rollouts.prompt_width], self.rollouts.prompt_len_B)
+
+  def __call__(self, config: transformer.DecoderConfig, parts: int,
+               rows_B: np.ndarray | None = None) -> packing.Plan | None:
+    """The plan on the mesh of a model's pass in `parts` microbatches; of these rows, None: all."""
+    if not self.pack: return None
     wanted = config, parts, None if rows_B is None else rows_B.tobytes()
-    if wanted not in plans:
-      lengths = rollouts.prompt_len_B, rollouts.completion_len_B
-      if rows_B is None:
-        trunks_B = trunk_B()
-      else:
+    if wanted not in self._plans:
+      r = self.rollouts
+      lengths, trunk_B = (r.prompt_len_B, r.completion_len_B), self._trunk_B
+      if rows_B is not None:
         lengths = tuple(x_B[rows_B] for x_B in lengths)
-        trunks_B = packing.same_prompt(rollouts.tokens_BS[rows_B, :x], lengths[0])
-      plans[wanted] = sharding.place_rows(
-          packing.plan(
-              *lengths, x, t, config, parts=parts * shards, trunk_B=trunks_B), mesh)
-    return plans[wanted]
-
-  return plan
+        trunk_B = packing.same_prompt(r.tokens_BS[rows_B, :r.prompt_width], lengths[0])
+      self._plans[wanted] = sharding.place_rows(
+          packing.plan(*lengths, r.prompt_width, r.sampler_logps_BT.shape[1], config,
+                       parts=parts * sharding.row_shards(self.mesh), trunk_B=trunk_B), self.mesh)
+    return self._plans[wanted]
 
 
 def full_plan(config: transformer.DecoderConfig, mesh: jax.sharding.Mesh, rows: int,
@@ -115,7 +119,7 @@ class Options:
   models: dict[str, transformer.DecoderConfig]  # of "policy" and "prm"
   head_parts: int | None    # microbatches of the passes of a PRM with a head; None: it has none
   statistics: tuple         # (old field, spec) of the policy's distribution statistics
-  beta: Callable            # RL iterations done -> prm.beta
+  beta: schedule.Schedule   # prm.beta by the RL iterations done
   temperature: float = key("rollouts.decoding.temperature")
   parts: int = key("learner.microbatches")     # of the passes of policy, PRM and references
   value_parts: int = key("value.microbatches")
@@ -130,17 +134,18 @@ class Options:
     return sharding.row_shards(self.mesh)
 
 
+@dataclasses.dataclass(frozen=True)
 class Passes:
-  """Forward passes over one placed batch; each runs once, when a field needs it first."""
+  """Forward passes over one placed batch; each runs once, when a field needs it first.
 
-  def __init__(self, options, state, rollouts, plan):
-    """
-    Args:
-      rollouts: `Rollouts.rows()` on the mesh.
-      plan: result of `planner` for these rollouts.
-    """
-    self.options, self.state, self.rollouts, self.plan = options, state, rollouts, plan
-    self._done = {}
+  Attributes:
+    rollouts: `Rollouts.rows()` on the mesh.
+  """
+  options: Options
+  state: records.TrainState
+  rollouts: records.Rollouts | None
+  plan: Planner | None
+  _done: dict = dataclasses.field(default_factory=dict, repr=False)
 
   def logps(self, name: str, model: str = "policy", temperature: float = 1.0,
             more: tuple = ()) -> Any:
@@ -157,7 +162,7 @@ class Passes:
     if self.options.prm_reference == "self": return self.logps("prm_reference", "prm")
     return self.logps("policy" if self.options.prm_reference == "policy" else "reference")
 
-  def before(self, name: str) -> jax.Array:
+  def old(self, name: str) -> jax.Array:
     """The policy's field `name` before its update; one pass computes all such fields."""
     o = self.options
     if not o.statistics: return self.logps("policy", temperature=o.temperature)
@@ -181,7 +186,7 @@ class Passes:
     """logps_BT of the policy's model on other rollouts (numpy)."""
     o, config = self.options, self.options.models["policy"]
     parts = math.gcd(o.parts, len(rows.tokens_BS) // o.shards)
-    plan = planner(rows, o.mesh, pack=o.pack)(config, parts)
+    plan = Planner(rows, o.mesh, o.pack)(config, parts)
     return compiled(config, temperature, parts, o.shards)(
         self.state.full(name), sharding.place_rows(rows, o.mesh), plan)
 
@@ -193,4 +198,8 @@ class Passes:
     """Returns Passes over other rollouts (numpy), which are placed on the mesh."""
     o = self.options
     return Passes(o, self.state, sharding.place_rows(rollouts, o.mesh),
-                  planner(rollouts, o.mesh, pack=o.pack))
+                  Planner(rollouts, o.mesh, o.pack))
+
+  def with_state(self, state: records.TrainState) -> "Passes":
+    """Returns Passes of other parameters over the same rollouts."""
+    return Passes(self.options, state, self.rollouts, self.plan)

@@ -1,6 +1,6 @@
 """Rewards and advantages of a batch that has its log-probs. One jitted, pure function."""
+import dataclasses
 import functools
-from typing import Callable
 
 import jax
 import jax.numpy as jnp
@@ -14,22 +14,42 @@ from rlx.evals import prm_metrics
 from rlx.losses import diagnostics
 from rlx.losses import divergence
 from rlx.stages import methods as methods_lib
+from rlx.stages import place
 
 
 
-def make(methods: methods_lib.Methods, *, whiten: bool, whiten_signal_only: bool,
-         kl_kind: str) -> Callable:
-  """Returns a function (state, batch) -> (batch with advantages, metrics).
+@dataclasses.dataclass(frozen=True)
+class RewardsAdvantages:
+  """The stage that computes rewards, then advantages. One jitted, pure function.
 
-  Args:
-    methods: methods.Methods.
+  Attributes:
     whiten: whiten the sum of the terms' advantages.
     whiten_signal_only: leave groups whose advantages are all 0 out of the whitening.
     kl_kind: estimator of the reward term "kl", one of divergence.KINDS.
   """
+  methods: methods_lib.Methods
+  whiten: bool
+  whiten_signal_only: bool
+  kl_kind: str
 
-  @jax.jit
-  def compute(kl_coef, step, batch, *running):
+  def __call__(self, state: records.TrainState,
+               placed: place.Placed) -> tuple[place.Placed, dict]:
+    """(placed with advantages, metrics) of a batch with log-probs."""
+    batch, metrics = self.of_batch(state, placed.batch)
+    return placed.replace(batch=batch), metrics
+
+  def of_batch(self, state: records.TrainState,
+               batch: records.Batch) -> tuple[records.Batch, dict]:
+    """The same for a Batch; of the state it reads kl_coef, step and reward_std."""
+    running = (state.reward_std,) if self.methods.reward_std_filter else ()
+    return self._program(state.kl_coef, state.step, batch, *running)
+
+  @functools.cached_property
+  def _program(self):
+    return jax.jit(self._compute)
+
+  def _compute(self, kl_coef, step, batch, *running):
+    methods = self.methods
     measured = {name: resolve.measured(fn(batch)) for name, (_, fn) in methods.rewards.items()}
     rewards = {name: reward for name, (reward, _) in measured.items()}
     reward_metrics = _method_metrics("rewards", measured, batch)
@@ -40,7 +60,7 @@ def make(methods: methods_lib.Methods, *, whiten: bool, whiten_signal_only: bool
     row_metrics |= excluded(batch)
     if methods.has_kl_reward:
       rewards["kl"] = -divergence.estimate(
-          batch.old_logps_BT, batch.ref_logps_BT, batch.learn_BT, kind=kl_kind)
+          batch.old_logps_BT, batch.ref_logps_BT, batch.learn_BT, kind=self.kl_kind)
       coefs["kl"] = kl_coef
     learn_BT = batch.learn_BT
     if "total" in methods.estimators:
@@ -59,19 +79,13 @@ def make(methods: methods_lib.Methods, *, whiten: bool, whiten_signal_only: bool
     for name in methods.value_terms:  # At most one, see config_validation.check.
       batch = batch.replace(old_values_BT=batch.values_BT, returns_BT=combine.value_targets(
           estimates[name], batch.values_BT, learn_BT))
-    if whiten:
+    if self.whiten:
       advantages_BT = normalize.whiten(
           advantages_BT, learn_BT & _has_signal(advantages_BT, batch.group)
-          if whiten_signal_only else learn_BT)
+          if self.whiten_signal_only else learn_BT)
     metrics = _reward_metrics(rewards, coefs, parts, batch) | row_metrics | reward_metrics
     metrics |= _method_metrics("advantages", measured, batch)
     return batch.replace(advantages_BT=advantages_BT), metrics
-
-  def advantage(state, batch):
-    running = (state.reward_std,) if methods.reward_std_filter else ()
-    return compute(state.kl_coef, state.step, batch, *running)
-
-  return advantage
 
 
 def excluded(batch: records.Batch) -> dict[str, jax.Array]:

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 from rlx.core.options import key
+from rlx.core import records
 from rlx.core import rng
 from rlx.learner import hosts
 from rlx.learner import sharding
@@ -34,28 +35,104 @@ class Options:
   step_rollouts: int = key("train_prm.step_rollouts")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Sampler:
+  """Samples completions, or episodes, of a fixed number of prompts.
+
+  Attributes:
+    prompts, group: P and G of a call.
+    rule: keyword arguments of decoding.next_token.
+    slots: most rows decoded at once; None: all.
+    dialogues: of the run's environment; None: prompts have one completion each.
+    counts: whether `dialogues.metrics` counts the episodes.
+  """
+  config: transformer.DecoderConfig
+  texts: texts_lib.Texts
+  mesh: jax.sharding.Mesh
+  chunk: int
+  prompts: int
+  group: int
+  rule: dict[str, Any]
+  slots: int | None
+  dialogues: dialogue.Dialogues | None = None
+  counts: bool = False
+
+  def __call__(self, params: Any, prompts: list[records.Prompt], key_: jax.Array,
+               factor_T: jax.Array | None = None, weights: Any = None) -> records.Rollouts:
+    """Rollouts on the host; `factor_T` and `weights` are those of `sampler.make`."""
+    encoded = encode(self.texts, self.mesh, prompts)
+    if self.dialogues is None:
+      return hosts.fetch(self.sample(params, *encoded, key_, factor_T, weights))
+    with self.dialogues.started(prompts, self.group, counts=self.counts) as answers:
+      return self.sample(params, *encoded, key_, answers, factor_T, weights)
+
+  @functools.cached_property
+  def sample(self) -> Callable[..., records.Rollouts]:
+    """The function of `sampler.make` or, with an environment, of `episodes.make`."""
+    make = sampler.make if self.dialogues is None else episodes.make
+    return make(self.config, **self._options, stops=self.texts.stops, fetch=hosts.fetch,
+                put=hosts.put, decode=self.texts.tokenizer.decode,
+                lay_out=functools.partial(lay_out, self.config, self.mesh))
+
+  @property
+  def _options(self):
+    tokenizer = self.texts.tokenizer
+    return dict(self.rule, max_tokens=self.texts.completion_tokens, chunk=self.chunk,
+                eos_ids=tokenizer.eos_ids, pad_id=tokenizer.pad_id, group=self.group,
+                slots=self.slots, **(self.dialogues.sizes if self.dialogues else {}))
+
+  def trace(self, params: Any, weights: Any, **more: Any) -> dict[str, tuple]:
+    """The programs of a call, see `sampler.traced`, for shapes of parameters and weights."""
+    place = functools.partial(sharding.row_shapes, mesh=self.mesh, heads=True)
+    trace = sampler.traced if self.dialogues is None else episodes.traced
+    return trace(self.config, params, weights, place, prompts=self.prompts,
+                 prompt_tokens=self.texts.prompt_tokens, **self._options, **more)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Sampling:
   """The samplers of a run.
 
-  train, greedy and sampled are functions (params, prompts, key, factor_T=None, weights=None) ->
-  Rollouts on the host: `first_pass`, one and eval.samples completions of each prompt. They take
-  as many prompts as a draw or eval.batch has.
+  Attributes:
+    train, greedy, sampled: `first_pass`, one and eval.samples completions of each prompt.
+    after_steps: train_prm.step_rollouts completions of prompts that are given as tokens.
+    device_bytes: memory of a device, which limits the slots; None: unknown.
   """
-  encode: Callable             # prompts -> tokens_PX, prompt_len_P, prompt_P on the mesh
-  lay_out: Callable            # params -> weights as decoding reads them, once per policy
-  train: Callable
-  greedy: Callable
-  sampled: Callable
-  steps: Callable              # (params, *encoded, key) -> train_prm.step_rollouts completions
-  traced: Callable             # (name, params) -> programs, see tools/preflight.py
-  slots: dict[str, int | None]  # {"train", "greedy", "sampled"}: most rows decoded at once, or None
-  device_bytes: int | None     # memory of a device, which limits the slots; None: unknown
+  train: Sampler
+  greedy: Sampler
+  sampled: Sampler
+  after_steps: Sampler
+  device_bytes: int | None
+
+  def encode(self, prompts: list[records.Prompt]) -> tuple[jax.Array, ...]:
+    """tokens_PX, prompt_len_P and prompt_P of prompts, on the mesh."""
+    return encode(self.train.texts, self.train.mesh, prompts)
+
+  def lay_out(self, params: Any) -> Any:
+    """The weights as decoding reads them; once for each policy."""
+    return lay_out(self.train.config, self.train.mesh, params)
+
+  @property
+  def slots(self) -> dict[str, int | None]:
+    """{"train", "greedy", "sampled"}: most rows decoded at once; None: all."""
+    return {name: getattr(self, name).slots for name in ("train", "greedy", "sampled")}
+
+  def trace(self, name: str, params: Any, **more: Any) -> dict[str, tuple]:
+    """The programs of one of the samplers or of "hand-over", see `sampler.traced`."""
+    config, mesh = self.train.config, self.train.mesh
+    weights = sharding.gathered_shapes(jax.eval_shape(self.lay_out, params), mesh)
+    if name != "hand-over": return getattr(self, name).trace(params, weights, **more)
+    # Beside a layer are all tables and the other layers.
+    tables = {k: x for k, x in weights.items() if k != "layers"}
+    beside = {"tables": (), "a layer": (tables, weights["layers"][1:])}
+    return {part: (*program, beside[part]) for part, program in decode.traced(
+        params, config, functools.partial(sharding.gathered, mesh=mesh)).items()}
 
 
-def make(o: Options, texts: texts_lib.Texts, config: transformer.DecoderConfig,
-         mesh: jax.sharding.Mesh, *, device_bytes: int | None = None,
-         bytes_free: int | None = None, dialogues: dialogue.Dialogues | None = None) -> Sampling:
+def make_sampling(o: Options, texts: texts_lib.Texts, config: transformer.DecoderConfig,
+                  mesh: jax.sharding.Mesh, *, device_bytes: int | None = None,
+                  bytes_free: int | None = None,
+                  dialogues: dialogue.Dialogues | None = None) -> Sampling:
   """The Sampling of a run.
 
   Args:
@@ -64,59 +141,27 @@ def make(o: Options, texts: texts_lib.Texts, config: transformer.DecoderConfig,
     bytes_free: memory of a device that the state does not use; None: unknown.
     dialogues: of the run's environment; None: prompts have one completion each.
   """
-  tokenizer, greedy, k = texts.tokenizer, dict(temperature=0.0), o.step_rollouts
-  lay_out, shards = layout(config, mesh), sharding.row_shards(mesh)
-  most = functools.partial(most_rows, o, texts, config, mesh, bytes_free)
-  slots = dict(train=most(o.draw, o.first_pass), greedy=most(o.eval_batch, 1),
-               sampled=most(o.eval_batch, o.eval_samples))
-  calls = dict(train=(o.draw, o.first_pass, o.decoding), greedy=(o.eval_batch, 1, greedy),
-               sampled=(o.eval_batch, o.eval_samples, o.decoding))
-  fixed = dict(max_tokens=texts.completion_tokens, chunk=o.chunk, eos_ids=tokenizer.eos_ids,
-               pad_id=tokenizer.pad_id)
-  places = dict(lay_out=lay_out, stops=texts.stops, decode=tokenizer.decode, fetch=hosts.fetch,
-                put=hosts.put)
-
-  def encode(prompts):
-    tokens_PX, len_P = padding.left_pad(
-        list(map(texts.prompt_ids, prompts)), texts.prompt_tokens, tokenizer.pad_id)
-    ids_P = np.array([rng.number(p.id) for p in prompts], np.uint32)
-    return tuple(sharding.place_rows(x, mesh) for x in (tokens_PX, len_P, ids_P))
-
-  def completions(name):
-    _, group, rule = calls[name]
-    sample = sampler.make(config, **fixed, **places, **rule, group=group, slots=slots[name])
-    return lambda params, prompts, key_, factor_T=None, weights=None: hosts.fetch(
-        sample(params, *encode(prompts), key_, factor_T, weights))
-
-  def episodes_of(name):
-    assert dialogues is not None
-    _, group, rule = calls[name]
-    sample = episodes.make(config, **fixed, **places, **rule, **dialogues.sizes, group=group,
-                           slots=slots[name])
-    def draw(params, prompts, key_, factor_T=None, weights=None):
-      with dialogues.started(prompts, group, counts=name == "train") as answers:
-        return sample(params, *encode(prompts), key_, answers, factor_T, weights)
-    return draw
-
-  def traced(name, params, **more):
-    weights = sharding.gathered_shapes(jax.eval_shape(lay_out, params), mesh)
-    if name == "hand-over":  # Beside a layer are all tables and the other layers.
-      tables = {k: x for k, x in weights.items() if k != "layers"}
-      beside = {"tables": (), "a layer": (tables, weights["layers"][1:])}
-      return {part: (*program, beside[part]) for part, program in decode.traced(
-          params, config, functools.partial(sharding.gathered, mesh=mesh)).items()}
-    prompts, group, rule = calls[name]
-    place = functools.partial(sharding.row_shapes, mesh=mesh, heads=True)
-    sizes = dict(fixed, **rule, prompts=prompts, prompt_tokens=texts.prompt_tokens, group=group,
-                 slots=slots[name], **more)
-    if dialogues is None: return sampler.traced(config, params, weights, place, **sizes)
-    return episodes.traced(config, params, weights, place, **sizes, **dialogues.sizes)
-
-  step_slots = slots["train"] and max(slots["train"] // (k * shards), 1) * k * shards
+  def make(prompts, group, rule, **more):
+    slots = most_rows(o, texts, config, mesh, bytes_free, prompts, group)
+    return Sampler(config=config, texts=texts, mesh=mesh, chunk=o.chunk, prompts=prompts,
+                   group=group, rule=rule, **{"slots": slots, "dialogues": dialogues, **more})
+  train, k = make(o.draw, o.first_pass, o.decoding, counts=True), o.step_rollouts
+  part = k * sharding.row_shards(mesh)
   return Sampling(
-      encode=encode, lay_out=lay_out, slots=slots, device_bytes=device_bytes, traced=traced,
-      **{name: (completions if dialogues is None else episodes_of)(name) for name in calls},
-      steps=sampler.make(config, **fixed, **places, **o.decoding, group=k, slots=step_slots))
+      train=train, device_bytes=device_bytes,
+      greedy=make(o.eval_batch, 1, dict(temperature=0.0)),
+      sampled=make(o.eval_batch, o.eval_samples, o.decoding),
+      after_steps=make(o.draw, k, o.decoding, dialogues=None,
+                       slots=train.slots and max(train.slots // part, 1) * part))
+
+
+def encode(texts: texts_lib.Texts, mesh: jax.sharding.Mesh,
+           prompts: list[records.Prompt]) -> tuple[jax.Array, ...]:
+  """tokens_PX, prompt_len_P and prompt_P of prompts, on the mesh."""
+  tokens_PX, len_P = padding.left_pad(
+      list(map(texts.prompt_ids, prompts)), texts.prompt_tokens, texts.tokenizer.pad_id)
+  ids_P = np.array([rng.number(p.id) for p in prompts], np.uint32)
+  return tuple(sharding.place_rows(x, mesh) for x in (tokens_PX, len_P, ids_P))
 
 
 def most_rows(o: Options, texts: texts_lib.Texts, config: transformer.DecoderConfig,
@@ -138,11 +183,10 @@ def most_rows(o: Options, texts: texts_lib.Texts, config: transformer.DecoderCon
   return fit and fit * shards
 
 
-def layout(config: transformer.DecoderConfig, mesh: jax.sharding.Mesh) -> Callable:
-  """Returns params -> the decoder's weights, replicated except over the tensor axis.
+def lay_out(config: transformer.DecoderConfig, mesh: jax.sharding.Mesh, params: Any) -> Any:
+  """The decoder's weights, replicated except over the tensor axis.
 
   Trained parameters are sharded over fsdp. A decode step multiplies few rows and would gather
   all parameters for each token.
   """
-  place = functools.partial(sharding.gathered, mesh=mesh)
-  return lambda params: decode.lay_out(params, config, place)
+  return decode.lay_out(params, config, functools.partial(sharding.gathered, mesh=mesh))

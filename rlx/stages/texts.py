@@ -1,12 +1,12 @@
 """Prompts and completions as texts and as token ids."""
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Callable
 
 import numpy as np
 
 from rlx.core.options import key
 from rlx.core import records
+from rlx.core import resolve
 from rlx.io import tokenizer
 from rlx.rollouts import padding
 from rlx.rollouts import trajectories
@@ -18,7 +18,7 @@ from rlx.verifiers import answers as answers_lib
 class Texts:
   """The tokenizer and the prompt template of a run, with the longest texts it allows."""
   tokenizer: tokenizer.Tokenizer
-  template: Callable           # Prompt -> a text or chat messages
+  template: resolve.UserFunction  # Prompt -> a text or chat messages
   stops: tuple[str, ...]       # texts that end a completion
   step_separator: str | None = key("rollouts.step_separator")
   answer: str = key("eval.answer")  # regular expression whose last match is the answer

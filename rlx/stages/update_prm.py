@@ -1,86 +1,108 @@
-"""The update of the process reward model."""
-from typing import Callable
+"""The update of the process reward model, which also gives the log-probs that rewards read."""
+import dataclasses
+import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from rlx.core import records
 from rlx.core import resolve
 from rlx.learner import optimizer
 from rlx.losses import diagnostics
 from rlx.losses import reward_model
 from rlx.stages import learner as learner_lib
 from rlx.stages import passes as passes_lib
+from rlx.stages import place
 
 
-def prm(loss_fn: Callable, learner: learner_lib.Learner, *, order: str, snapshot: bool, starts_equal: bool,
-        parts: int) -> tuple[Callable, jax.stages.Wrapped]:
-  """The PRM's update; `learn` returns the batch with the log-probs that its rewards read.
+@dataclasses.dataclass(frozen=True)
+class UpdatePrm:
+  """The stage that trains the implicit PRM on verdicts.
 
-  Args:
-    loss_fn: Methods.prm.
+  It sets prm_old_logps_BT, of the PRM before the update, and prm_logps_BT, which rewards read: the
+  same, those after the update (order="double"), or those before each minibatch (snapshot=False).
+
+  Attributes:
+    loss: Methods.prm.
     order, snapshot: see prm.order and prm.snapshot.
+    uses_own_pass: whether the log-probs are those of the gradient's forward pass, which saves a
+      pass, or of the scoring program; decided by `uses_own_pass` of build/updates.py.
     starts_equal: whether the PRM's reference is the PRM before its first update.
-    parts: microbatches of a forward pass over the whole batch.
-  Returns:
-    learn(state, placed) -> (state, batch, metrics), and the jitted step.
   """
-  config, shards = learner.config, learner.shards
-  # One for the whole batch, cut as for the reference's log-probs, and one for a minibatch.
-  logps_fn = passes_lib.compiled(config, 1.0, parts, shards)
-  part_logps_fn = passes_lib.compiled(config, 1.0, learner.microbatches, shards)
+  loss: resolve.Method
+  learner: learner_lib.Learner
+  order: str
+  snapshot: bool
+  uses_own_pass: bool
+  starts_equal: bool
 
-  def forward(params, rollouts, batch, plan):
-    return dict(prm_logps_BT=passes_lib.forward(params, config, rollouts, plan, with_entropy=False)[0])
+  def __call__(self, state: records.TrainState,
+               placed: place.Placed) -> tuple[records.TrainState, place.Placed, dict]:
+    """(state, placed, metrics) of a batch that has been scored."""
+    if state.prm is None: return state, placed, {}
+    passes, reference_BT = placed.passes, placed.batch.prm_ref_logps_BT
+    assert passes is not None
+    if not self.uses_own_pass:
+      old_BT = passes.logps("prm", "prm")
+      placed = placed.with_columns(prm_logps_BT=old_BT, prm_old_logps_BT=old_BT)
+    if self.order == "none": return state, placed, {}
+    is_first = optimizer.updates_done(state.prm_opt) == 0
+    state, metrics, own_BT, scores = self.learner.learn(
+        self.program, state, self.learner.cut(placed), score=None if self.snapshot else self._score)
+    if self.uses_own_pass:
+      # Two programs round differently; equal weights must give a log-ratio of exactly 0.
+      if self.starts_equal: own_BT = jnp.where(is_first, reference_BT, own_BT)
+      placed = placed.with_columns(prm_logps_BT=own_BT, prm_old_logps_BT=own_BT)
+    elif self.order == "double":
+      placed = placed.with_columns(prm_logps_BT=passes.with_state(state).logps("prm", "prm"))
+    elif not self.snapshot:
+      placed = placed.with_columns(prm_logps_BT=jnp.concatenate(scores))
+    return state, placed, metrics
 
-  def loss(params, part):
-    rollouts, batch, plan, whole = part
-    batch = batch.replace(**forward(params, rollouts, batch, plan))
-    total, metrics = resolve.measured(loss_fn(batch, **whole))
+  @functools.cached_property
+  def program(self) -> jax.stages.Wrapped:
+    """The jitted optimizer step, see `learner.step.make`."""
+    forward = self._forward if learner_lib.reads_whole({"prm_logps_BT"}, self.loss) else None
+    return self.learner.make(self._loss, lambda params, part: self.learner.add_whole(
+        params, part, lambda batch: learner_lib.compute_whole(self.loss, batch), forward))
+
+  def _score(self, params, part):
+    """logps_BT of a minibatch, by the scoring program."""
+    return passes_lib.compiled(self.learner.config, 1.0, self.learner.microbatches,
+                               self.learner.shards)(params, part.rollouts, part.plan)
+
+  def _forward(self, params, part):
+    return dict(prm_logps_BT=passes_lib.forward(
+        params, self.learner.config, part.rollouts, part.plan, with_entropy=False)[0])
+
+  def _loss(self, params, part):
+    batch = part.batch.replace(**self._forward(params, part))
+    total, metrics = resolve.measured(self.loss(batch, **part.whole))
     return total, diagnostics.means(metrics, batch.learn_BT), batch.prm_logps_BT
 
-  update = learner.make(loss, before=learner_lib.add_whole(
-      forward, lambda batch: learner_lib.statistics_of(loss_fn, batch), learner_lib.asks_for({"prm_logps_BT"}, loss_fn),
-      learner))
 
-  def learn(state, placed):
-    batch = placed.batch
-    if state.prm is None or order == "none": return state, batch, {}
-    is_first = optimizer.updates_done(state.prm_opt) == 0
-    state, metrics, logps_BT, before = learner.learn(
-        update, state, "prm", placed, before=None if snapshot else lambda params, part:
-        part_logps_fn(params, part[0], part[-1]))
-    if "prm_old_logps_BT" not in batch:  # See Methods.given_by_prm.
-      # Two programs round differently; equal weights must give a log-ratio of exactly 0.
-      if starts_equal: logps_BT = jnp.where(is_first, batch.prm_ref_logps_BT, logps_BT)
-      batch = batch.replace(prm_logps_BT=logps_BT, prm_old_logps_BT=logps_BT)
-    if order == "double":
-      batch = batch.replace(prm_logps_BT=logps_fn(
-          state.full("prm"), placed.rollouts.rows(), placed.plan(config, parts)))
-    elif not snapshot:
-      batch = batch.replace(prm_logps_BT=jnp.concatenate(before))
-    return state, batch, metrics
+@dataclasses.dataclass(frozen=True)
+class UpdatePrmHead:
+  """The stage that trains a PRM with a head: cross-entropy of its log-odds at the ends of steps.
 
-  return learn, update
-
-
-def prm_head(learner: learner_lib.Learner) -> tuple[Callable, jax.stages.Wrapped]:
-  """The update of a PRM with a head: cross-entropy of its log-odds at the ends of steps.
-
-  Returns:
-    learn(state, placed) -> (state, batch, metrics), and the jitted step. The batch's column
-    labels_BT is in [0, 1] on the last token of each step and NaN elsewhere. The rollouts have
-    a token appended to each completion (`padding.append`).
+  The batch's column labels_BT is in [0, 1] on the last token of each step and NaN elsewhere. The
+  rollouts have a token appended to each completion (`padding.append`).
   """
-  def loss(params, part):
-    rollouts, batch, plan = part
-    scores_B = passes_lib.values(params, learner.config, rollouts, plan)[:, 1:].ravel()
-    labels_B = batch.labels_BT.ravel()
-    return reward_model.bce(scores_B, labels_B, ~jnp.isnan(labels_B)), {}, None
+  learner: learner_lib.Learner
 
-  update = learner.make(loss)
+  def __call__(self, state: records.TrainState,
+               placed: place.Placed) -> tuple[records.TrainState, place.Placed, dict]:
+    """(state, placed, metrics)."""
+    state, metrics, *_ = self.learner.learn(self.program, state, self.learner.cut(placed))
+    return state, placed, metrics
 
-  def learn(state, placed):
-    state, metrics, *_ = learner.learn(update, state, "prm", placed)
-    return state, placed.batch, metrics
+  @functools.cached_property
+  def program(self) -> jax.stages.Wrapped:
+    """The jitted optimizer step, see `learner.step.make`."""
+    return self.learner.make(self._loss)
 
-  return learn, update
+  def _loss(self, params: Any, part: learner_lib.Minibatch) -> tuple[records.Weighted, dict, None]:
+    scores_BT = passes_lib.values(params, self.learner.config, part.rollouts, part.plan)[:, 1:]
+    labels_B = part.batch.labels_BT.ravel()
+    return reward_model.bce(scores_BT.ravel(), labels_B, ~jnp.isnan(labels_B)), {}, None

@@ -1,36 +1,44 @@
 """The update of the value model."""
-from typing import Callable
+import dataclasses
+import functools
 
 import jax
 
+from rlx.core import records
 from rlx.losses import aggregate
 from rlx.losses import diagnostics
 from rlx.losses import value as value_loss
 from rlx.stages import learner as learner_lib
 from rlx.stages import passes as passes_lib
+from rlx.stages import place
 
 
-def value(learner: learner_lib.Learner, *, clip: float | None) -> tuple[Callable, jax.stages.Wrapped]:
-  """The value model's regression on the returns.
+@dataclasses.dataclass(frozen=True)
+class UpdateValue:
+  """The stage that trains the value model, if there is one, by regression on the returns.
 
-  Args:
+  Attributes:
     clip: value.clip.
-  Returns:
-    learn(state, placed, step) -> (state, metrics), and the jitted step.
   """
-  def loss(params, part):
-    rollouts, batch, plan = part
-    values_BT = passes_lib.values(params, learner.config, rollouts, plan)
-    args = values_BT, batch.old_values_BT, batch.returns_BT, batch.learn_BT
-    metrics = {} if clip is None else dict(
-        clip=diagnostics.value_clip_fraction(*args, clip=clip))
-    return aggregate.aggregate(value_loss.clipped(*args, clip=clip), batch.learn_BT,
-                               mode="token-mean"), metrics, None
+  learner: learner_lib.Learner
+  clip: float | None
 
-  update = learner.make(loss)
-
-  def learn(state, placed, step):
+  def __call__(self, state: records.TrainState, placed: place.Placed,
+               step: int) -> tuple[records.TrainState, dict]:
+    """(state, metrics)."""
     if state.value is None: return state, {}
-    return learner.learn(update, state, "value", placed, step=step)[:2]
+    return self.learner.learn(self.program, state, self.learner.cut(placed, step=step))[:2]
 
-  return learn, update
+  @functools.cached_property
+  def program(self) -> jax.stages.Wrapped:
+    """The jitted optimizer step, see `learner.step.make`."""
+    return self.learner.make(self._loss)
+
+  def _loss(self, params, part):
+    batch = part.batch
+    values_BT = passes_lib.values(params, self.learner.config, part.rollouts, part.plan)
+    args = values_BT, batch.old_values_BT, batch.returns_BT, batch.learn_BT
+    metrics = {} if self.clip is None else dict(
+        clip=diagnostics.value_clip_fraction(*args, clip=self.clip))
+    return aggregate.aggregate(value_loss.clipped(*args, clip=self.clip), batch.learn_BT,
+                               mode="token-mean"), metrics, None

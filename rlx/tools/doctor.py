@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from rlx import build
 from rlx.build import keys
 from rlx.build import memory as run_memory
 from rlx.build import options as options_lib
 from rlx.build import prompts as build_prompts
-from rlx import build
 from rlx.build import validation
 from rlx.build import verifiers as build_verifiers
 from rlx.core.options import key
@@ -37,7 +37,7 @@ from rlx.io import tokenizer as tokenizer_io
 from rlx.learner import hosts
 from rlx.learner import memory
 from rlx.rollouts import padding
-from rlx.stages import annotate
+from rlx.stages import outcomes
 from rlx.stages import passes as passes_lib
 
 # Difference between the log-probs of sampler and trainer, per token in nats: the mean and the
@@ -162,7 +162,7 @@ def first_batch(run: build.Run, has_prm: bool = False) -> tuple[
   rows = np.arange(len(prompts) * sizes.first_pass)
   rollouts, placed = (padding.select([rollouts], r, np.arange(len(prompts)))
                       for r in (rows, np.arange(sizes.rows) % len(rows)))
-  outcome_PG = run.verify(prompts, rollouts)
+  outcome_PG = run.outcomes(prompts, rollouts)
   passes = passes_lib.Passes(run.passes, state, None, None).with_rollouts(placed.rows())
   logps_BT = hosts.fetch(passes.logps("policy", temperature=run.passes.temperature))[rows]
   if not (has_prm and process_terms(run)): return prompts, rollouts, outcome_PG, logps_BT, None
@@ -180,19 +180,19 @@ def check_batch(run: build.Run, lengths: list[int], constants: dict[str, str | N
     lengths: tokens of each prompt before those that are too long are dropped.
     constants: see `no_constant_passes`.
   """
-  assert run.collector is not None
-  collector, t = run.collector, run.texts
+  assert run.collect is not None
+  collect, t = run.collect, run.texts
   ids, texts = padding.completions(rollouts), t.completions(rollouts)
   mask_BT = np.asarray(rollouts.action_BT)
   is_cut_B = rollouts.finish_B == records.FINISH.index("length")
-  keep_P = run.methods.filter_groups(records.Batch(outcome_PG.shape[1], **annotate.columns(
+  keep_P = run.methods.filter_groups(records.Batch(outcome_PG.shape[1], **outcomes.make_columns(
       rollouts, outcome_PG.ravel())))
   reads = any(field.startswith("outcome") for _, fn in run.methods.rewards.values()
               for field in fn.fields)
-  yield rewards_vary(outcome_PG, collector.max_error_rate, run.pool.last_error, reads,
+  yield rewards_vary(outcome_PG, collect.max_error_rate, run.pool.last_error, reads,
                      run.pool.failed_share())
-  yield draws_suffice(keep_P, run.sizes.draw, run.sizes.trained, collector.max_draws,
-                      collector.fill)
+  yield draws_suffice(keep_P, run.sizes.draw, run.sizes.trained, collect.max_draws,
+                      collect.fill)
   yield answers_fit(rollouts.completion_len_B, is_cut_B, t.completion_tokens)
   rendered = [t.template(p) for p in prompts for _ in range(outcome_PG.shape[1])]
   yield template_closes([example(t.tokenizer, *pair, t.stops)

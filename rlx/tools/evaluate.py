@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from rlx import build
 from rlx.build import keys
 from rlx.build import options as options_lib
-from rlx import build
 from rlx.core.options import key
 from rlx.core import rng
 from rlx.evals import accuracy
@@ -69,7 +69,7 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
   for prompts in padding.batches(run.eval_prompts, run.sizes.eval_batch):
     rollouts = run.sampling.sampled(
         state.full("policy"), prompts, rng.key(run.passes.seed, "evaluate"))
-    outcomes.append(run.verify(prompts, rollouts))
+    outcomes.append(run.outcomes(prompts, rollouts))
     completions += padding.completions(rollouts)
     finishes.append(rollouts.finish_B)
   outcome_PG, finish_B = np.concatenate(outcomes)[:n], np.concatenate(finishes)[:n * g]
@@ -80,13 +80,13 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
                          completions[:n * g]) if has_prm else {}
   scores = prm_sets.scores(steps)
   metrics = {"sampled": accuracy.interval(outcome_PG),
-             "greedy": rl.evaluate(run, state, "evaluate", 1, ("greedy",))["greedy"]}
+             "greedy": rl.measure_accuracy(run, state, "evaluate", 1, ("greedy",))["greedy"]}
   metrics |= at_k_lib.at_k(outcome_PG, answers, scores)
   if difficulty_P:
     metrics |= {f"difficulty/{value}": x for value, x in accuracy.by(
         outcome_PG, difficulty_P, buckets=options.buckets).items()}
   metrics |= at_k_lib.text_metrics(outcome_PG, answers, finish_B, list(map(len, completions[:n * g])))
-  prm_metrics = {path: prm_sets.evaluate(run, state, s) for path, s in sets.items()}
+  prm_metrics = {path: prm_sets.measure(run, state, s) for path, s in sets.items()}
   for path in [p for p in options.prm_sets if p not in sets]:
     label_B = prm_sets.first_errors(run, path, prompts_B, texts, outcome_PG.ravel(), finish_B)
     prm_sets.write(workdir / f"{path}.jsonl", run, prompts_B, texts, label_B,

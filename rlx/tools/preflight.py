@@ -19,9 +19,9 @@ import jax
 import rich.table
 import tqdm
 
+from rlx import build
 from rlx.build import keys
 from rlx.build import memory as run_memory
-from rlx import build
 from rlx.learner import memory
 from rlx.learner import sharding
 from rlx.tools import targets

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from experiments import gain
+from experiments.papers.grids import prime_gain
 from experiments import plots
 from experiments import step_quality
-from experiments.papers.grids import prime_gain
 
 
 def _run(seed, accuracies, seconds=2.0):

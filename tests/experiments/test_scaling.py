@@ -7,9 +7,9 @@ import pytest
 
 from configs import quickstart
 from experiments import scaling
+from rlx import build
 from rlx.build import memory as run_memory
 from rlx.build import models as build_models
-from rlx import build
 from rlx.learner import programs
 from rlx.learner import sharding
 from rlx.models import transformer

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from configs.papers import grpo
-from experiments.environments import tabular
 from experiments.environments import sparse
+from experiments.environments import tabular
 
 P, V, T = 2, 3, 3
 TREES = {eos: tabular.Tree(prompts=P, vocab=V, length=T, eos=eos) for eos in (False, True)}

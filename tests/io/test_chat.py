@@ -11,8 +11,8 @@ import pytest
 from configs.papers import implicit_prm
 from configs import quickstart
 from configs import sft_chain
-from rlx.build import prompts as build_prompts
 from rlx import build
+from rlx.build import prompts as build_prompts
 from rlx.build import run as run_lib
 from rlx.build import verifiers as build_verifiers
 from rlx.core import records

@@ -9,9 +9,9 @@ import pathlib
 import numpy as np
 import pytest
 
-from rlx import prompts as prompts_package
 from rlx.core import records
 from rlx.core import resolve
+from rlx import prompts as prompts_package
 from rlx.prompts.datasets import chain
 from rlx.prompts.datasets import chain_horizon
 from rlx.prompts.datasets import chain_pairs

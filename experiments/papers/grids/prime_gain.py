@@ -62,9 +62,9 @@ import numpy as np
 from configs import prime_steps
 from experiments import gain
 from experiments import grid as grids
+from experiments.papers.grids import prime_room
 from experiments import plots
 from experiments import step_quality
-from experiments.papers.grids import prime_room
 
 SEEDS = [{"seed": s} for s in range(10)]
 OUTCOME = {"rewards": dict(outcome=dict(name="outcome.verdict", coef=1.0)),

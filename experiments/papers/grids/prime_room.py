@@ -21,8 +21,8 @@ That chance is not the policy's, so it is a baseline, but not the best one.
   python -m experiments.run experiments/papers/grids/prime_room.py:whitened --out runs/prime_room_whitened
   python -m experiments.plots runs/prime_room --metrics rollouts/accuracy
 """
-from experiments import grid as grids
 from configs import step_tasks
+from experiments import grid as grids
 
 TASKS = [{"arm": name, "config": f"configs/step_tasks.py:{name}"} for name in step_tasks.TASKS]
 SEEDS = [{"seed": s} for s in range(5)]
