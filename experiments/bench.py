@@ -55,6 +55,7 @@ from rlx.models import transformer
 from rlx.rollouts import sampler
 from rlx.stages import annotate
 from rlx.stages import host_state
+from rlx.stages import outcomes
 from rlx.stages import passes as passes_lib
 from rlx.stages import place
 
@@ -178,7 +179,7 @@ def random_rollouts(config, args):
       completion_len_B=np.full(b, t, np.int32),
       sampler_logps_BT=np.zeros((b, t), np.float32), finish_B=np.zeros(b, np.int32),
       prompt_P=np.arange(b // args.group, dtype=np.uint32))
-  return annotate.Annotated(rollouts, records.Batch(args.group, **annotate.columns(
+  return annotate.Annotated(rollouts, records.Batch(args.group, **outcomes.make_columns(
       rollouts, np.zeros(b, np.float32))), {})
 
 

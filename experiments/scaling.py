@@ -163,7 +163,7 @@ def token(model, target, shape):
   c.rollouts.slots = 64 * shards
   for part in (c.learner, c.prm): part.minibatches, part.microbatches = 1, 16
   run = planned(c, MODELS[model], mesh)
-  chunk, *_ = run.sampling.traced("train", run.shapes().policy, columns=768)["decode chunk"]
+  chunk, *_ = run.sampling.trace("train", run.shapes().policy, columns=768)["decode chunk"]
   done = run_memory.compile_program(run_memory.Program("", "decode chunk", chunk, (), longest=256),
                             dict(mesh.shape))
   m = run.passes.models["policy"]

@@ -17,13 +17,14 @@ import numpy as np
 import pytest
 
 import rlx
-from rlx import cli
+from rlx.build import load
 from rlx.core import method
 from rlx.core import options
 from rlx.core import records
+from rlx.io import compile_cache
 from rlx.loops import record
 from rlx.loops import rl
-from rlx.stages import annotate
+from rlx.stages import outcomes
 from rlx.tools import doctor
 from rlx.tools import evaluate
 from rlx.verifiers import pool
@@ -74,10 +75,10 @@ def test_mistakes_of_the_command_are_one_line(words, message, tmp_path, command,
 
 def test_a_run_s_folder_stands_for_its_config(tmp_path, monkeypatch, command):
   """With the types of the keys: one that is None can be set, and a list is a tuple again."""
-  config = rlx.api.load_config("papers/cos_len")
+  config = load.load_config("papers/cos_len")
   record.record(config, tmp_path / "run")
   monkeypatch.chdir(tmp_path)
-  monkeypatch.setattr(cli, "keep_compiled", lambda *args: None)
+  monkeypatch.setattr(compile_cache, "keep_compiled", lambda *args: None)
   called = []
   monkeypatch.setattr(
       evaluate, "evaluate", lambda config, workdir: called.append((config, workdir)))
@@ -87,14 +88,14 @@ def test_a_run_s_folder_stands_for_its_config(tmp_path, monkeypatch, command):
     assert workdir == "run" and read.prompts.limit == 5
     assert {**options.flat(read.to_dict()), "prompts.limit": None} == options.flat(config.to_dict())
   (tmp_path / "quickstart").symlink_to(tmp_path / "run")  # A config's name precedes it.
-  assert rlx.api.load_config("quickstart").rewards.outcome.name == "outcome.verdict"
+  assert load.load_config("quickstart").rewards.outcome.name == "outcome.verdict"
 
 
 def test_a_doctor_reads_the_run_that_is_named(tmp_path, monkeypatch, command):
-  record.record(rlx.api.load_config("quickstart"), tmp_path / "run")
+  record.record(load.load_config("quickstart"), tmp_path / "run")
   (tmp_path / "runs" / "quickstart").mkdir(parents=True)  # Not named.
   monkeypatch.chdir(tmp_path)
-  monkeypatch.setattr(cli, "keep_compiled", lambda *args: None)
+  monkeypatch.setattr(compile_cache, "keep_compiled", lambda *args: None)
   called = []
   monkeypatch.setattr(doctor, "main", lambda config, workdir=None: called.append(workdir))
   for words in (["quickstart"], ["quickstart", "workdir=x"], ["run"], ["run", "workdir=x"]):
@@ -128,12 +129,13 @@ def test_all_configs_load_and_the_quickstart_trains_from_a_wheel_in_an_empty_fol
 import inspect, pathlib, sys
 import rlx, rlx.train, rlx.tools.evaluate, rlx.stages.rewards_advantages, rlx.rollouts.sampler
 from rlx import __main__, api, configs
+from rlx.build import load
 for name in ("train", "evaluate", "sample", "score"):
   assert inspect.isfunction(getattr(rlx, name)), name
   assert getattr(rlx, name) is getattr(api, name), name
 folder = pathlib.Path(configs.__path__[0])
 files = [p for p in folder.rglob("*.py") if p.stem != "__init__"]
-for p in files: api.load_config(str(p.relative_to(folder).with_suffix("")))
+for p in files: load.load_config(str(p.relative_to(folder).with_suffix("")))
 print(len(files), configs.__file__)
 sys.argv = ["rlx", "train", "quickstart:smoke", "steps=1", "prompts.options.size=64"]
 __main__.main()"""
@@ -252,7 +254,7 @@ def test_a_list_is_the_verdict_too_and_the_function_is_called_once():
     return [None if c == "none" else [{"a": -2.0, "b": 1.0}.get(x) for x in c]
             for c in completions]
   verifier = reward_function.RewardFunction("letters", letters)
-  verifiers = annotate.Verifiers(pool.Pool(0, 1.0, functions=dict(mine=verifier)), ("mine",))
+  verifiers = outcomes.Verifiers(pool.Pool(0, 1.0, functions=dict(mine=verifier)), ("mine",))
   texts = ["ab", "b?", "", "none", "fails"]
   prompts = [records.Prompt(id=str(i), text="", verifier="mine", meta=dict(row=dict(answer="")))
              for i in range(len(texts))]
@@ -273,13 +275,13 @@ def as_verified(outcome_B, learn_B, *, share: float = 1.0): return outcome_B
 def test_a_reward_becomes_a_term_beside_what_the_config_has(tmp_path, monkeypatch):
   """Its value takes the place of the verdict; methods that read verdicts and scores stay."""
   monkeypatch.setattr(rl, "train", lambda config, workdir: config)
-  monkeypatch.setattr(cli, "keep_compiled", lambda *args: None)
+  monkeypatch.setattr(compile_cache, "keep_compiled", lambda *args: None)
   train = lambda config, reward: rlx.train(config, rows=ROWS, reward=reward, workdir=tmp_path)
   assert train("quickstart:smoke", correct).rewards.outcome.name == "outcome.reward"
-  config = rlx.api.load_config("quickstart:smoke")
+  config = load.load_config("quickstart:smoke")
   with config.unlocked(): config.rewards.outcome = dict(name=as_verified, coef=2.0, share=0.5)
   assert train(config, correct).rewards.outcome.to_dict() == dict(name="outcome.reward", coef=2.0)
-  cascade = rlx.api.load_config("papers/tinyv")
+  cascade = load.load_config("papers/tinyv")
   config = train("papers/tinyv", correct)
   assert config.rewards == cascade.rewards and config.verifier.scores == cascade.verifier.scores
   config = train("papers/tinyv", dict(first=correct, second=generated))

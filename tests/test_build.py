@@ -63,7 +63,7 @@ def test_slots_are_the_configs_or_what_memory_holds(slots, prompts, group, free,
 
 def test_a_model_is_built_for_the_runs_longest_sequence(monkeypatch):
   """Which dynamic and longrope need, and which has to fit its context."""
-  monkeypatch.setattr(build_prompts.weights, "load", lambda path, dtype, shapes: (CONFIG, {}, None))
+  monkeypatch.setattr(weights, "load", lambda path, dtype, shapes: (CONFIG, {}, None))
   c = base.get_config()
   c.prompts.max_tokens, c.rollouts.max_tokens = 60, 40
   assert build_models.load_model(c, "m")[0].length == 100

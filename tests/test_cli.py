@@ -11,6 +11,7 @@ import pytest
 from configs import base
 from rlx import cli
 from rlx.io import compile_cache
+from rlx.io import hub
 from rlx.io import refusals
 from rlx.loops import record as record_lib
 from rlx.loops import rl
@@ -60,11 +61,11 @@ def test_refuses_what_is_no_folder(updates, tmp_path):
 def test_a_second_process_reads_what_the_first_compiled(tmp_path):
   code = f"""
 import jax
-from rlx import cli
+from rlx.io import compile_cache
 hits = []
 jax.monitoring.register_event_listener(
     lambda name, **_: hits.append(name) if name.endswith("cache_hits") else None)
-cli.keep_compiled(None, {str(tmp_path / 'run')!r})
+compile_cache.keep_compiled(None, {str(tmp_path / 'run')!r})
 jax.jit(lambda x: x * 2 + 1)(1.0)
 print(len(hits))"""
   env = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
@@ -80,7 +81,7 @@ print(len(hits))"""
 def test_both_forms_of_the_command_line(tmp_path, monkeypatch, style):
   """Each sets keys of any type; what a run was has the words of its command."""
   monkeypatch.setattr(rl, "train", record_lib.record)
-  monkeypatch.setattr(cli, "keep_compiled", lambda *args: None)
+  monkeypatch.setattr(compile_cache, "keep_compiled", lambda *args: None)
   words = [word.format(tmp_path / "run") for word in style]
   monkeypatch.setattr(sys, "argv", ["rlx", *words])
   cli.main(*([] if words[0] == "train" else ["train"]))
@@ -94,7 +95,7 @@ def test_both_forms_of_the_command_line(tmp_path, monkeypatch, style):
 def test_a_model_of_the_hub_is_that_commit_until_the_run_ends(tmp_path, monkeypatch):
   """What a name means may change between two sittings; a run that has checkpoints says so."""
   commits = {"hf:a/b": "1111", "hf:a/b@1111": "1111", "hf:a/prm": "3333"}
-  monkeypatch.setattr(cli.hub, "commit", commits.get)
+  monkeypatch.setattr(hub, "commit", commits.get)
   c = base.get_config()
   c.model.path = "hf:a/b"
   record = lambda: record_lib.record(c, tmp_path)

@@ -17,7 +17,7 @@ from rlx.core import records
 from rlx.core import resolve
 from rlx.core import schedule
 from rlx.stages import host_fields
-from rlx.stages import passes as passes_lib
+from rlx.stages import model_fields
 
 NAN = np.nan
 # Options without a default, and choices that make a function read more arrays.
@@ -48,7 +48,7 @@ OPTIONS = {"rewards.turns.gate": dict(thresholds=(.5, .3, .3)),
 NOT_METHODS = {"combine", "normalize"}
 
 
-DECLARED = fields.table(records, host_fields, passes_lib)
+DECLARED = fields.table(records, host_fields, model_fields)
 
 
 def _found():
@@ -130,7 +130,7 @@ def _call(name):
   return resolve.resolve(stage, dict(OPTIONS.get(name, {}), name=path))
 
 
-# A token weight is always given the whole minibatch, see update.policy_whole.
+# A token weight is always given the whole minibatch, see PolicyLoss.compute_whole.
 CUT = [n for n in FOUND if n.startswith("losses") and "token_weight" not in n]
 
 

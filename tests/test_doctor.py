@@ -10,7 +10,7 @@ import pytest
 from configs import prime_steps
 from configs import quickstart
 from rlx import build
-from rlx.build import run as run_lib
+from rlx.build import memory as run_memory
 from rlx.build import validation
 from rlx.io import chat
 from rlx.io import hf
@@ -20,7 +20,6 @@ from rlx.learner import memory
 from rlx.loops import prm_sets
 from rlx.models import transformer
 from rlx.tools import doctor
-from rlx.tools import preflight
 
 nan = np.nan
 
@@ -320,7 +319,7 @@ def batch():
 
 def test_the_quickstart_passes(batch, monkeypatch, capsys):
   run, first = batch
-  monkeypatch.setattr(run_lib, "build", lambda c: run)
+  monkeypatch.setattr(build, "build", lambda c: run)
   monkeypatch.setattr(doctor, "first_batch", lambda *_: first)
   findings = doctor.doctor(config_of())
   assert set(levels(findings).values()) == {"ok"}, findings
@@ -345,9 +344,9 @@ def test_a_batch_is_what_training_draws(batch):
 
 def test_an_error_is_exit_code_1_and_memory_ends_it(batch, monkeypatch, capsys):
   run, _ = batch
-  monkeypatch.setattr(run_lib, "build", lambda c: run)
+  monkeypatch.setattr(build, "build", lambda c: run)
   monkeypatch.setattr(memory, "device_bytes", lambda mesh: 1000)
-  monkeypatch.setattr(preflight, "compiled_bytes", lambda run, state: {
+  monkeypatch.setattr(run_memory, "compiled_bytes", lambda run, state: {
       "KV cache of sampling": 10**6})
   with pytest.raises(SystemExit) as e: doctor.main(config_of())
   assert e.value.code == 1

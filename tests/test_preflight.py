@@ -170,7 +170,7 @@ def test_what_fits_is_a_table_and_a_file(run, tmp_path, capsys):
 def test_steps_are_compiled_only_where_it_is_close(
     run, stages, tmp_path, monkeypatch, capsys, share, compiles):
   calls = []
-  monkeypatch.setattr(preflight, "compiled_bytes",
+  monkeypatch.setattr(run_memory, "compiled_bytes",
                       lambda *args: calls.append(args) or stages)
   state = run.shapes()
   estimate = memory.need(run_memory.held_bytes(state), run_memory.cache_bytes(run)
@@ -204,7 +204,7 @@ def test_estimate_is_above_what_xla_says_and_below_twice(changes):
 @pytest.mark.parametrize("setting", ["warn", "off"])
 def test_memory_check_may_be_less_strict(
     run, stages, tmp_path, monkeypatch, capsys, setting):
-  monkeypatch.setattr(preflight, "compiled_bytes", lambda run, state: stages)
+  monkeypatch.setattr(run_memory, "compiled_bytes", lambda run, state: stages)
   run_memory.check(run, tmp_path, setting, limit=1000)
   assert ("change mesh.fsdp" in capsys.readouterr().err) == (setting == "warn")
   assert (tmp_path / "memory.json").exists() == (setting == "warn")

@@ -1,5 +1,4 @@
 """Work that is read from the text of compiled programs, against counts by hand."""
-import functools
 
 import jax
 import jax.numpy as jnp

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 import rlx
+from rlx.build import load
 from rlx import cli
 from rlx.core import fields
 from rlx.core import records
 from rlx.core import resolve
 from rlx.loops import record
 from rlx.stages import host_fields
-from rlx.stages import passes as passes_lib
+from rlx.stages import model_fields
 
 ROOT = pathlib.Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
@@ -52,12 +53,12 @@ def with_a_missing_file(command, workdir):
     return (module, [*first, *words, f"{dashes}source=/nowhere", f"{dashes}to={workdir}/m"],
             "rlx: source='/nowhere' is missing")
   # Where sft starts from a random model, the data are missing.
-  is_fresh = name == "sft" and rlx.api.load_config(first[1]).model.path is None
+  is_fresh = name == "sft" and load.load_config(first[1]).model.path is None
   key, path = ("prompts.source", "nowhere") if is_fresh else ("model.path", "/nowhere")
   words = [w for w in words if not re.match(r"-*(workdir|(config\.)?model\.path)=", w)]
   if first[1:] and first[1].startswith("/tmp/"):  # The folder of a run.
     run_folder = workdir.with_name("of_a_run")
-    record.record(rlx.api.load_config("quickstart"), run_folder)
+    record.record(load.load_config("quickstart"), run_folder)
     first[1] = str(run_folder)
   if name != "doctor": words.append(f"{dashes}workdir={workdir}")
   return module, [*first, *words, f"{config}{key}={path}"], f"rlx: {key}='{path}'"
@@ -173,7 +174,7 @@ def fields_page():
   for stage, title in stages.items():
     page += [f"## {title}", "", "| field | axes | dtype | meaning | config keys | producer |",
              "| --- | --- | --- | --- | --- | --- |"]
-    for f in fields.table(records, host_fields, passes_lib).values():
+    for f in fields.table(records, host_fields, model_fields).values():
       if f.where != stage: continue
       keys = ", ".join(f"`{key}`" for key in dict.fromkeys([*f.needs, *f.options.values()]))
       module = f.fn and f.fn.__module__.removeprefix("rlx.")

@@ -14,8 +14,6 @@ import numpy as np
 import pytest
 
 from rlx import build
-from rlx.build import run as run_lib
-from rlx.build import updates
 from rlx.io import checkpoint
 from rlx.io import metrics as io_metrics
 from rlx.io import progress
@@ -24,6 +22,7 @@ from rlx.learner import memory
 from rlx.loops import rl
 from rlx.models import size
 from rlx.stages import collect
+from rlx.stages import rewards_advantages
 from tests import tiny
 
 STEPS = 5
@@ -185,14 +184,11 @@ def test_updates_that_stay_non_finite_leave_batch_and_parameters(
     model, whole, saved, tmp_path, monkeypatch, capsys):
   shutil.copytree(tiny.killed_after(whole, 2, tmp_path / "run"), tmp_path / "copy")
   workdir = tmp_path / "run"
-  advantage_of = updates.advantage_of
-  def poisoned(c, methods):
-    fn = advantage_of(c, methods)
-    def advantage(state, batch):
-      batch, metrics = fn(state, batch)
-      return batch.replace(advantages_BT=batch.advantages_BT * np.nan), metrics
-    return advantage
-  monkeypatch.setattr(run_lib, "advantage_of", poisoned)
+  compute = rewards_advantages.RewardsAdvantages.__call__
+  def poisoned(self, state, placed):
+    placed, metrics = compute(self, state, placed)
+    return placed.with_columns(advantages_BT=placed.batch.advantages_BT * np.nan), metrics
+  monkeypatch.setattr(rewards_advantages.RewardsAdvantages, "__call__", poisoned)
   with pytest.raises(ValueError, match="learner.max_skipped=2: that many .*stuck.npz has"):
     rl.train(config_of(model, learner__max_skipped=2), workdir)
   monkeypatch.undo()
@@ -236,7 +232,7 @@ def test_a_resume_decodes_as_many_rows_at_once_as_before(model, run, tmp_path, m
     c.steps = steps
     rl.train(c, tmp_path)
 
-  monkeypatch.setattr(run_lib, "build", build_and_note)
+  monkeypatch.setattr(build, "build", build_and_note)
   train(1, 6)
   train(2, 1000)
   assert slots == 2 * [dict(train=6, greedy=None, sampled=None)]

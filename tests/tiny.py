@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from rlx.build import run as run_lib
+from rlx import build
 from rlx.configs import base
 from rlx.core import rng
 from rlx.io import checkpoint
@@ -63,7 +63,7 @@ def config(folder, **changes):
 def building(run):
   """Within it, `build.build` returns this run, so that what it compiled is not compiled again."""
   with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(run_lib, "build", lambda *_, **__: run)
+    patch.setattr(build, "build", lambda *_, **__: run)
     yield
 
 

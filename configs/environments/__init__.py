@@ -22,7 +22,7 @@ def get_config(arg, name, *, alphabet, environment, options, wrong_rate, turns, 
   kind, size = base.variant(arg, ("prime", "outcome", "sft"))
   c = base.get_config()
   c.model.path = None if kind == "sft" else f"configs/models/{name}"
-  c.prompts.source, c.prompts.dataset = "generated", f"rlx.environments.{name}:prompts"
+  c.prompts.source, c.prompts.dataset = "generated", f"rlx.environments.zoo.{name}:prompts"
   c.prompts.options = dict(dict(size=4096), **options)
   c.prompts.max_tokens = prompt_tokens
   c.environment = environment
@@ -48,7 +48,7 @@ def get_config(arg, name, *, alphabet, environment, options, wrong_rate, turns, 
   if kind == "outcome": del c.rewards.process, c.advantages.process
   c.sft.fresh = dict(alphabet=alphabet, d_model=96, n_layers=2, n_heads=4, n_kv_heads=2,
                      head_dim=24, d_ff=288)
-  c.sft.target = dict(name=f"rlx.environments.{name}:expert", wrong_rate=wrong_rate)
+  c.sft.target = dict(name=f"rlx.environments.zoo.{name}:expert", wrong_rate=wrong_rate)
   c.sft.steps, c.sft.batch = 600, 64
   c.sft.optimizer = base.optimizer(2e-3, warmup_steps=50, schedule="cosine", total_steps=600)
   if size:

@@ -139,7 +139,7 @@ def estimated_bytes(run: run_lib.Run, state: records.TrainState) -> dict[str, in
   """
   sizes, o, mesh = run.sizes, run.passes, run.passes.mesh.shape
   t, width = sizes.completion_tokens, sizes.prompt_tokens + sizes.completion_tokens
-  batch, m = sizes.rows // o.shards, o.models["policy"]
+  batch = sizes.rows // o.shards
   def stage_bytes(bytes_fn, config, rows, parts, width=width, **more):
     part, config = -(-rows // parts), size.part(config, mesh["tensor"])
     return 64 * rows * width + bytes_fn(

@@ -10,6 +10,6 @@ class HostState:
   stuck: int = 0                   # consecutive updates without a finite loss and gradient
   seconds: float | None = None     # run time up to the last checkpoint, restarts included
   seconds_before: float | None = None  # run time before the last restart
-  rehearsed: dict | None = None    # prompt id -> token ids, see collect.solved
+  rehearsed: dict | None = None    # prompt id -> token ids, see Collect.find_solved
   prompts: dict | None = None      # state of the prompt iterator
   training_tokens: int = 0         # tokens that a PRM was trained on (loops/train_prm.py)

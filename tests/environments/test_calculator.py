@@ -203,7 +203,7 @@ def test_an_episode_without_jax(name, environment):
   if name == "search": pytest.importorskip("bm25s")
   code = f"""
 import sys, types
-from rlx.environments import {name} as module
+from rlx.environments.zoo import {name} as module
 first = sorted(sys.modules)
 import numpy as np
 prompt = types.SimpleNamespace(**module.generate(0, 0))

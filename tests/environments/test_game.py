@@ -244,7 +244,7 @@ def test_episodes_continue_from_a_pickle_and_touch_no_other_generator(name):
 def test_other_processes_play_the_same_games():
   code = """
 import pickle, sys
-from rlx.environments import game
+from rlx.environments.zoo import game
 for name in game.GAMES:
   e = game.Game(game=name)
   class prompt: id, text, meta = "p", "", {}

@@ -109,7 +109,7 @@ def test_other_processes_find_the_same():
   """Python's hashes of words, which differ between processes, have no effect."""
   queries = ["boss", "is ana's", "paris cat is", "ana bo"]
   code = f"""
-from rlx.environments import search
+from rlx.environments.zoo import search
 print([search.best(corpus, query, 9) for corpus in (0, 5) for query in {queries}])"""
   found = [subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True,
                           env=os.environ | dict(PYTHONHASHSEED=seed)).stdout for seed in "12"]

@@ -32,6 +32,6 @@ def test_the_smoke_form_samples_episodes_that_earn_rewards(name, tmp_path):
 def test_the_initial_model_is_small_and_knows_all_characters(name):
   folder = CONFIGS / "models" / name
   assert sum(path.stat().st_size for path in folder.iterdir()) < 2e6
-  alphabet = importlib.import_module(f"rlx.environments.{name}").ALPHABET
+  alphabet = importlib.import_module(f"rlx.environments.zoo.{name}").ALPHABET
   tokenizer = tokenizer_io.load(folder)
   assert tokenizer.decode(tokenizer.encode(alphabet, add_bos=False)) == alphabet

@@ -15,6 +15,8 @@ import matplotlib.pyplot  # pylint: disable=unused-import
 import numpy as np
 import transformers
 
+from tests import conftest  # Devices, before jax starts. pylint: disable=unused-import
+
 from configs import base
 from rlx.build import keys
 from rlx.build import methods as build_methods
@@ -34,7 +36,6 @@ from rlx.loops import record
 from rlx.loops import stored
 from rlx.tools import convert
 from rlx.tools import view
-from tests import conftest  # Devices, before jax starts. pylint: disable=unused-import
 from tests.io import fuzz
 from tests.io import test_damaged
 from tests.io import test_tokenizer

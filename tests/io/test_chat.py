@@ -25,7 +25,7 @@ from rlx.rollouts import trajectories
 from tests.io import gguf_files
 from tests.io import strings
 
-CHAIN = pathlib.Path(run_lib.__file__).parent.parent / "configs" / "models" / "chain"
+CHAIN = pathlib.Path(run_lib.__file__).parent.parent.parent / "configs" / "models" / "chain"
 
 # What published templates do with text, tools left out, in fewer words; SmolLM2's is as published.
 # Qwen 3 adds empty thoughts to the last turn and drops thoughts of earlier turns; Mistral v0.3 puts
