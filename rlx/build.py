@@ -357,7 +357,7 @@ def updates_of(c: keys.Config, methods: methods_lib.Methods,
 
 def advantage_of(c: keys.Config, methods: methods_lib.Methods) -> Callable:
   """Returns this config's (state, Batch) -> (Batch, metrics): rewards, then advantages."""
-  compares = config_validation.compares(c, methods) if c.advantages.whiten else ()
+  compares = config_validation.find_comparing(c, methods) if c.advantages.whiten else ()
   return advantage.make(methods, whiten=c.advantages.whiten, kl_kind=c.kl.kind,
                         whiten_signal_only=len(compares) == len(methods.estimators))
 

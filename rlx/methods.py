@@ -166,7 +166,7 @@ def _without(fn, names):
   return (tuple(f for f in every if f in required), tuple(f for f in every if f not in required))
 
 
-TERM = ("rewards", "rewards_PG", "rewards_BT")  # What combine.Term adds to the batch.
+TERM = ("rewards_PG", "rewards_BT")  # What combine.with_rewards adds to the batch.
 
 
 def _given_by_update(c, key):

@@ -16,6 +16,7 @@ class Method(Protocol):
   required: tuple[str, ...]    # those without a default
   whole: dict[str, "Method"]   # the arguments that `given` may have, see core/method.py
   module: types.ModuleType | None  # that defines it
+  options: dict[str, Any]      # with the defaults of those that the spec leaves out
 
   def __call__(self, batch: Any, **given: Any) -> Any: ...
 
@@ -46,7 +47,7 @@ def resolve(stage, spec, key=None):
   call.whole = {name: _reader(functools.partial(fn, **{
       k: v for k, v in options.items() if k in inspect.signature(fn).parameters}))
                 for name, fn in statistics.items()}
-  call.module = inspect.getmodule(bound.func)
+  call.module, call.options = inspect.getmodule(bound.func), options
   return call
 
 
