@@ -4,18 +4,22 @@ A config file returns base.get_config() with its own values. A section with a `n
 function by its import path below the stage; the other keys of the section are keyword-only
 arguments of that function. Unknown keys are errors at startup.
 
-A key may have any value of its default's type, or those that its Option states, see
-rlx/core/ranges.py. The options of a function state theirs in its signature.
+A key may have any value of its default's type, or those that its Option states; where the
+default is a placeholder, None too. The options of a function state theirs in its signature.
 """
+import dataclasses
 import functools
+import importlib
 import types
+from typing import Any
 
 import ml_collections
 from ml_collections.config_dict import FieldReference
 from ml_collections.config_dict import placeholder  # None, and settable by a flag
 
 from rlx.core import ranges
-from rlx.core.ranges import COUNT, POSITIVE, TEXT, OneOf, Option, Range, choice, whole
+from rlx.core.ranges import COUNT, POSITIVE, TEXT, TEXTS, Kind, Range, whole
+from rlx.verifiers import answers
 
 LENGTH = whole(1, 2**20)  # Tokens, rows: arrays have so many.
 PARTS = whole(1, 2**16)
@@ -29,6 +33,27 @@ FRESH = dict(
     alphabet=TEXT, d_model=PARTS, n_layers=LAYERS, n_heads=LAYERS, n_kv_heads=LAYERS,
     head_dim=PARTS, d_ff=PARTS, context=PARTS, rope_theta=POSITIVE, n_experts=LAYERS,
     experts_per_token=PARTS)
+
+
+@dataclasses.dataclass(frozen=True)
+class Option:
+  """A default, and what else is allowed."""
+  default: Any
+  allowed: Range | Kind | str  # a str: names, the tuple at "module:name"
+
+  def resolved(self):
+    """The Range or Kind; imports the module of names."""
+    allowed = self.allowed
+    if isinstance(allowed, str):
+      module, _, name = allowed.partition(":")
+      select = ranges.some_of if isinstance(self.default, tuple) else ranges.one_of
+      allowed = select(getattr(importlib.import_module(module), name))
+    return allowed.or_none if isinstance(self.default, FieldReference) else allowed
+
+
+def choice(*values):
+  """An Option that is one of the values, the first by default."""
+  return Option(values[0], ranges.one_of(values))
 
 
 def get_config():
@@ -47,7 +72,7 @@ def decoding(temperature):
 
 @functools.cache
 def allowed():
-  """{dotted key: its Range, Kind or OneOf}; the term `*` stands for any reward or estimator.
+  """{dotted key: its Range or Kind}; the term `*` stands for any reward or estimator.
 
   Keys of a section with a `name` are options of a function and not here, unless declared below.
   """
@@ -64,12 +89,13 @@ def _defaults(section):
 
 
 def _allowed(section, prefix=""):
-  of_type = {bool: ranges.SWITCH, int: ranges.WHOLE, str: TEXT, tuple: ranges.TEXTS,
-             FieldReference: TEXT.or_none}
+  of_type = {bool: ranges.SWITCH, int: ranges.WHOLE, str: TEXT, tuple: TEXTS,
+             FieldReference: TEXT}
   for key, x in section.items():
     if isinstance(x, dict): yield from _allowed(x, f"{prefix}{key}.")
-    elif isinstance(x, Option): yield prefix + key, x.allowed
-    elif key == "name" or "name" not in section: yield prefix + key, of_type[type(x)]
+    elif isinstance(x, Option) or key == "name" or "name" not in section:
+      option = x if isinstance(x, Option) else Option(x, of_type[type(x)])
+      yield prefix + key, option.resolved()
 
 
 def schedule():
@@ -80,7 +106,7 @@ def schedule():
   """
   return dict(
       warmup_steps=Option(0, ranges.WHOLE),  # steps of linear warm-up
-      schedule=Option("constant", OneOf("rlx.core.schedule:SCHEDULES")),
+      schedule=Option("constant", "rlx.core.schedule:SCHEDULES"),
       total_steps=Option(0, ranges.WHOLE),  # where it ends; 0 with constant
       # Value at the end of the schedule, as a fraction of the peak.
       final_fraction=Option(0.0, ranges.NOT_NEGATIVE),
@@ -141,11 +167,11 @@ def declared():
       # Updates of parameters that are stored in bfloat16: master, with a float32 copy (14 bytes
       # per parameter including the optimizer; float32 takes 12) | stochastic, with stochastic
       # rounding (10 bytes).
-      param_update=Option("master", OneOf("rlx.learner.optimizer:PARAM_UPDATES")),
+      param_update=Option("master", "rlx.learner.optimizer:PARAM_UPDATES"),
       # Storage of frozen references; None: param_dtype.
       frozen_dtype=placeholder(str),
       # Kernel over whole sequences: blocks | cudnn (GPU, bfloat16) | splash (TPU).
-      attention=Option("blocks", OneOf("rlx.models.attention:KINDS")),
+      attention=Option("blocks", "rlx.models.attention:KINDS"),
       # What the backward pass recomputes: none | dots, all but matrix products | full. On CPU,
       # dots is 1.1 times faster than none and takes half of the memory.
       remat=choice("dots", "none", "full"),
@@ -155,7 +181,7 @@ def declared():
   c.lora = dict(
       rank=Option(0, whole(0, 4096)),      # 0: no adapters, all parameters are trained
       alpha=Option(16.0, Range(1e-6, 1e6)),  # adapters are scaled by alpha / rank
-      targets=("q", "k", "v", "o", "gate", "up", "down"),
+      targets=Option(("q", "k", "v", "o", "gate", "up", "down"), "rlx.models.lora:TARGETS"),
   )
   # Devices per axis of the mesh; data=-1: all remaining ones.
   c.mesh = dict(data=Option(1, whole(-1, 2**16)), fsdp=Option(1, PARTS), tensor=Option(1, PARTS))
@@ -170,7 +196,7 @@ def declared():
       per_step=Option(32, PARTS),          # P, prompts per RL iteration
       max_tokens=Option(64, LENGTH),       # of a prompt; longer prompts are dropped and counted
       # Uses only the first prompts of the training set; None: all.
-      limit=Option(placeholder(int), COUNT.or_none),
+      limit=Option(placeholder(int), COUNT),
       paired=False,  # each question has two wordings, both in one batch (meta["pair"])
   )
   c.rollouts = dict(
@@ -180,7 +206,7 @@ def declared():
       # Maximum number of sequences decoded at once, a multiple of per_prompt x mesh.data x
       # mesh.fsdp. None: as many as fit into memory; a resumed run keeps the number of its first
       # start (versions.json).
-      slots=Option(placeholder(int), LENGTH.or_none),
+      slots=Option(placeholder(int), LENGTH),
       bucket=Option(16, LENGTH),           # training pads completions to a multiple of this length
       decoding=_decoding(1.0),
       # Factor of decoding.temperature by position and iteration, for training rollouts: a function
@@ -198,7 +224,9 @@ def declared():
       # RL iterations between two copies of the policy's parameters to the sampler. 1: the policy
       # itself samples; larger than the number of steps: offline RL.
       sync_every=Option(1, COUNT),
-      stops=(),                            # strings that end a completion
+      # Strings that end a completion.
+      stops=Option((), Kind("a list of texts that are not empty",
+                            lambda x: x in TEXTS and "" not in x)),
       # Text that ends a reasoning step; "": every token is a step; "<turn>": every turn of an
       # episode is; None: no steps.
       step_separator=placeholder(str),
@@ -223,7 +251,7 @@ def declared():
   c.episodes = dict(
       turns=Option(4, whole(1, 1024)),     # maximum number of actions
       # Maximum length of an action; None: rollouts.max_tokens.
-      turn_tokens=Option(placeholder(int), LENGTH.or_none),
+      turn_tokens=Option(placeholder(int), LENGTH),
       observation_tokens=Option(64, LENGTH),  # longer observations are cut
       cut_mark="...",                      # text at the end of an observation that was cut
       seconds=Option(60.0, SECONDS),       # for all steps of an episode, after which it ends
@@ -327,7 +355,7 @@ def declared():
       # Auxiliary loss, multiplied by coef and averaged over completions: a function in
       # losses/auxiliary.py; None: off.
       auxiliary=dict(name=placeholder(str), coef=Option(0.1, ranges.ANY)),
-      aggregation=Option("seq-mean-token-mean", OneOf("rlx.losses.aggregate:MODES")),
+      aggregation=Option("seq-mean-token-mean", "rlx.losses.aggregate:MODES"),
       entropy_coef=Option(0.0, ranges.ANY),
       epochs=Option(1, EPOCHS),            # passes over the batch
       minibatches=Option(1, PARTS),        # optimizer steps per pass
@@ -341,10 +369,10 @@ def declared():
   )
   c.kl = dict(
       coef=Option(0.0, ranges.NOT_NEGATIVE),  # 0: off, without a forward pass of the reference
-      kind=Option("k3", OneOf("rlx.losses.divergence:KINDS")),  # with +: straight-through forms
+      kind=Option("k3", "rlx.losses.divergence:KINDS"),  # with +: straight-through forms
       place=choice("loss", "reward"),      # "reward" adds the reward term "kl"
       # KL in nats per token for an adaptive coefficient.
-      target=Option(placeholder(float), POSITIVE.or_none),
+      target=Option(placeholder(float), POSITIVE),
       horizon=Option(10000, COUNT),        # completions over which the coefficient adapts
       # RL iterations between two updates of the policy's reference from the policy; 0: never. The
       # PRM's reference is not updated.
@@ -359,8 +387,11 @@ def declared():
       model=choice("policy", "reference"),  # of the log-probs; the reference is the initial policy
       # Text before a completion's answer. The reasoning ends with its last occurrence; baselines
       # condition on prompt + separator. None: the whole completion is reasoning.
-      separator=placeholder(str),
-      answer="{}",                         # the text that is scored; {} is the reference answer
+      separator=Option(placeholder(str), Kind("a text that is not empty",
+                                              lambda x: x in TEXT and x != "")),
+      # The text that is scored.
+      answer=Option("{}", Kind("a text with {} where the reference answer stands",
+                               lambda x: x in TEXT and "{}" in x)),
       # M, of the longest answer; 0: no reward reads log-probs of answers.
       max_tokens=Option(0, whole(0, 2**20)),
       # Number of first steps after which the answer is scored (turn_gain).
@@ -404,10 +435,10 @@ def declared():
       prompts=Option(512, COUNT),          # training prompts to sample where no file is given
       # None: an implicit PRM, trained on verdicts. Otherwise a PRM with a head, trained on
       # Monte-Carlo labels of steps of this kind.
-      labels=Option(placeholder(str), OneOf("rlx.rewards.step_labels:KINDS").or_none),
+      labels=Option(placeholder(str), "rlx.rewards.step_labels:KINDS"),
       step_rollouts=Option(8, GROUP),      # completions sampled after each step for its label
       # Stops using completions once this many tokens were sampled for their labels; None: no limit.
-      max_sampled=Option(placeholder(int), whole(1, 10**15).or_none),
+      max_sampled=Option(placeholder(int), whole(1, 10**15)),
   )
   # The value model; created when an estimator reads values_BT.
   c.value = dict(
@@ -437,7 +468,8 @@ def declared():
       final_samples=Option(4, GROUP),
       batch=Option(256, LENGTH),           # prompts sampled at once
       # Regular expression whose last match is a completion's answer (majority, pseudo labels).
-      answer=r"#(.)",
+      answer=Option(r"#(.)", Kind("a regular expression with at most one group",
+                                  lambda x: x in TEXT and answers.is_pattern(x))),
       # Field of the prompts' meta by which accuracy is split; None: off. Numeric fields with more
       # than `buckets` different values are split into that many ranges.
       difficulty=placeholder(str),

@@ -17,8 +17,6 @@ from rlx.core import resolve
 from rlx.io import rows as io_rows
 from rlx.io import trackers
 from rlx.loops import annotations
-from rlx.models import lora
-from rlx.verifiers import answers
 from rlx.verifiers import judge
 
 _ROWS = 2**20  # Completions of a step: methods hold a few arrays with so many rows.
@@ -77,16 +75,10 @@ def verifiers(c: keys.Config) -> dict[str, str]:
 
 
 def _check_texts(c):
-  if "" in c.rollouts.stops: _refuse(c, "rollouts.stops", "texts that are not empty")
-  if c.likelihood.separator == "": _refuse(c, "likelihood.separator", "None or a text")
   for key in ("eval.prm_sets", "train_prm.labels"):  # They cut texts, not tokens.
     value = methods_lib.setting(c)(key)
     if value and c.rollouts.step_separator == "":
       _refuse(c, "rollouts.step_separator", f"a text with {key}={value!r}")
-  if not answers.is_pattern(c.eval.answer):
-    _refuse(c, "eval.answer", "a regular expression with at most one group")
-  if "{}" not in c.likelihood.answer:
-    _refuse(c, "likelihood.answer", "a text with {} where the reference answer stands")
 
 
 def _check_rollouts(c, methods):
@@ -196,8 +188,6 @@ def _check_model(c, methods):
   if c.model.attention == "cudnn" and c.model.dtype != "bfloat16":
     _refuse(c, "model.attention",
             f"blocks with model.dtype={c.model.dtype}; cudnn needs bfloat16")
-  if not c.lora.targets or set(c.lora.targets) - set(lora.TARGETS):
-    _refuse(c, "lora.targets", f"some of {lora.TARGETS}")
   if c.lora.rank and c.prm.path is not None:
     _refuse(c, "prm.path", "None with lora.rank: PRM and policy are adapters over one base")
 

@@ -44,7 +44,7 @@ def check(config: Config) -> None:
     ranges.check(key, value, allowed(key) or (ranges.FINITE if is_of_source else None))
 
 
-def allowed(key: str) -> ranges.Range | ranges.Kind | ranges.OneOf | None:
+def allowed(key: str) -> ranges.Range | ranges.Kind | None:
   """What configs/base.py declares for a key; None where the function of its section does."""
   parts = key.split(".")
   of_any_term = ".".join((parts[0], "*", *parts[2:]))

@@ -92,7 +92,7 @@ def test_a_default_is_what_the_key_declares():
 def _says_what_is_allowed(node):
   """Whether an expression is a tuple of texts, or names something of core/ranges.py."""
   names = {x.id for x in ast.walk(node) if isinstance(x, ast.Name)}
-  return bool(names & {"ranges", "Range", "Kind", "OneOf", "Option"}) or isinstance(
+  return bool(names & {"ranges", "Range", "Kind"}) or isinstance(
       node, ast.Tuple | ast.List) and bool(node.elts) and all(
           isinstance(x, ast.Constant) for x in node.elts)
 

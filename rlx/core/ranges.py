@@ -5,10 +5,9 @@ A method states them in the annotation of the option, which is a type for type c
   def grpo(rewards_PG: Array, learn_PG: Array, *, eps: ranges.Positive = 1e-6): ...
   def gspo(..., ratio_max: Annotated[float, ranges.Range(1, 1e12)] = 1e3): ...
 
-configs/base.py states them in an Option, beside the default of the key.
+configs/base.py states them beside the default of a key.
 """
 import dataclasses
-import importlib
 import types
 from collections.abc import Sequence
 from typing import Annotated, Any, Callable, Literal, Union, get_args, get_origin
@@ -87,40 +86,6 @@ class Kind:
   def __str__(self): return self.text
 
 
-@dataclasses.dataclass(frozen=True)
-class OneOf:
-  """One of a tuple of values, or of that at "module:name", imported when a value is checked."""
-  values: tuple | str
-  has_none: bool = False
-
-  @property
-  def or_none(self):
-    return dataclasses.replace(self, has_none=True)
-
-  @property
-  def all(self):
-    """The values."""
-    if isinstance(self.values, tuple): return (None,) * self.has_none + self.values
-    module, _, name = self.values.partition(":")
-    return (None,) * self.has_none + getattr(importlib.import_module(module), name)
-
-  def __contains__(self, x): return x in self.all
-
-  def __str__(self): return f"one of {self.all}"
-
-
-@dataclasses.dataclass(frozen=True)
-class Option:
-  """A key of the config: its default, and what it may be."""
-  default: Any
-  allowed: Range | Kind | OneOf
-
-
-def choice(*values):
-  """An Option that is one of the values; the first is the default."""
-  return Option(values[0], OneOf(values))
-
-
 SWITCH = Kind("True or False", lambda x: isinstance(x, bool))
 FINITE = Kind(f"{ANY}, or no number", lambda x: isinstance(x, bool) or (
     x in ANY or not isinstance(x, int | float)))
@@ -129,11 +94,21 @@ TEXTS = Kind("a list of texts", lambda x: isinstance(x, list | tuple) and all(
     part in TEXT for part in x))
 
 
+def one_of(values):
+  """One of a tuple."""
+  return Kind(f"one of {values}", lambda x: x in values)
+
+
+def some_of(values):
+  """A list of texts of a tuple, at least one."""
+  return Kind(f"some of {values}", lambda x: x in TEXTS and bool(x) and set(x) <= set(values))
+
+
 def check(key, value, allowed):
   """Refuses an option that is not allowed.
 
   Args:
-    allowed: a Range, Kind or OneOf; None allows all.
+    allowed: a Range or Kind; None allows all.
   Raises:
     ValueError: the key, its value and what is allowed.
   """
@@ -142,8 +117,8 @@ def check(key, value, allowed):
 
 
 def of_option(parameter):
-  """The Range, Kind or OneOf of an option (an inspect.Parameter), from its annotation or else the
-  type of its default; None where neither states it, and the function has to check the value."""
+  """The Range or Kind of an option (an inspect.Parameter), from its annotation or else the type
+  of its default; None where neither states it, and the function has to check the value."""
   if (allowed := _of_annotation(parameter.annotation)) is not None: return allowed
   return _OF_TYPE.get(type(parameter.default))
 
@@ -154,7 +129,7 @@ _OF_TYPE = {bool: SWITCH, str: TEXT, int: ANY, float: ANY}
 def _of_annotation(annotation):
   if get_origin(annotation) is Annotated:
     return next((x for x in annotation.__metadata__ if isinstance(x, Range | Kind)), None)
-  if get_origin(annotation) is Literal: return OneOf(get_args(annotation))
+  if get_origin(annotation) is Literal: return one_of(get_args(annotation))
   if get_origin(annotation) in (Union, types.UnionType):  # X | None
     allowed = _of_annotation(get_args(annotation)[0])
     return allowed and allowed.or_none
