@@ -224,7 +224,7 @@ def test_an_estimators_own_metrics_are_logged():
   c = config(dict(outcome=OUTCOME), dict(outcome=dict(name="group.rloo")))
   resolved = build_methods.resolve_methods(c)
   gamma, rloo = resolved.estimators["outcome"]
-  def more(term): return rloo(term), dict(size=7.0, right=term.scored.outcome_B)
+  def more(batch): return rloo(batch), dict(size=7.0, right=batch.outcome_B)
   more.fields = rloo.fields
   resolved.estimators["outcome"] = gamma, more
   state = types.SimpleNamespace(kl_coef=jnp.float32(0), step=0)

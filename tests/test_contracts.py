@@ -55,7 +55,7 @@ def _found():
   """stage.module.function of every function that asks only for known arrays."""
   for stage in ("rewards", "advantages", "losses"):
     known = {*DECLARED, *(f"{f.removesuffix('_B')}_PG" for f in DECLARED), "prm_beta"}
-    if stage == "advantages": known |= {"rewards", "rewards_PG", "rewards_BT"}
+    if stage == "advantages": known |= {"rewards_PG", "rewards_BT"}
     package = importlib.import_module(f"rlx.{stage}")
     for m in pkgutil.iter_modules(package.__path__):
       if m.name.startswith("_") or m.name in NOT_METHODS: continue
@@ -121,8 +121,7 @@ def _record(stage, padding):
       greedy_B=jnp.asarray([0.5, 0.5, 0.5, 1.0, 1.0, 1.0], jnp.float32),
       old_sum_pi_squared_BT=fill(0.1, 0.5), rehearsal_BT=jnp.asarray(learn_BT),
       self_logps_B=fill()[:, 0], finish_B=jnp.asarray([1, 1, 1, 0, 1, 2]))
-  if stage != "advantages": return scored
-  return combine.Term(rewards=fill(-1.0, 1.0), scored=scored)
+  return combine.with_rewards(scored, fill(-1.0, 1.0)) if stage == "advantages" else scored
 
 
 def _call(name):
@@ -172,18 +171,15 @@ def test_padding_is_inert(name):
   """NaN outside valid tokens reaches neither value nor gradient; jit equals eager."""
   stage = name.split(".")[0]
   fn, record = _call(name), _record(stage, NAN)
-  scored = record.scored if stage == "advantages" else record
-  floats = [f for f in fn.fields if f in scored.columns
+  floats = [f for f in fn.fields if f in record.columns
             and f.endswith(("_BT", "_BM", "_BTK"))
-            and jnp.issubdtype(getattr(scored, f).dtype, jnp.floating)]
-  x = {f: getattr(scored, f) for f in floats}
-  if stage == "advantages": x["rewards"] = record.rewards
+            and jnp.issubdtype(getattr(record, f).dtype, jnp.floating)]
+  x = {f: getattr(record, f) for f in floats}
+  if stage == "advantages": x["rewards_BT"] = record.rewards_BT
 
   def total(x):
-    if stage == "advantages":
-      fields = {k: v for k, v in x.items() if k != "rewards"}
-      out = fn(record.replace(rewards=x["rewards"], scored=scored.replace(**fields)))
-    else: out = fn(record.replace(**x))
+    batch = record.replace(**x)
+    out = fn(combine.with_rewards(batch, batch.rewards_BT) if stage == "advantages" else batch)
     # A weight per entry: a plain sum would cancel in centred advantages.
     parts = [jnp.sum(a * (1 + jnp.arange(a.size).reshape(a.shape)))
              for a in jax.tree.leaves(out) if jnp.issubdtype(a.dtype, jnp.floating)]
@@ -227,9 +223,9 @@ def test_a_method_has_type_hints_and_an_example(name):
 @pytest.mark.parametrize("name", [n for n in FOUND if n.startswith("advantages")])
 def test_an_estimator_declares_whether_it_centres_and_scales(name):
   fn, declared = _call(name), vars(resolve.lookup("advantages", name.partition(".")[2]))
-  term, rewards_B = _record("advantages", 0.0), np.array([.9, .1, .4, .3, .2, .7], np.float32)
+  batch, rewards_B = _record("advantages", 0.0), np.array([.9, .1, .4, .3, .2, .7], np.float32)
   def estimate(rewards_B):
-    return np.asarray(resolve.measured(fn(term.replace(rewards=jnp.asarray(rewards_B))))[0])
+    return np.asarray(resolve.measured(fn(combine.with_rewards(batch, jnp.asarray(rewards_B))))[0])
   same = lambda rewards_B: np.allclose(estimate(rewards_B), want, rtol=1e-3, atol=1e-5)
   want = estimate(rewards_B)
   if declared.get("centres"): assert same(rewards_B + 0.25)

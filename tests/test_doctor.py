@@ -11,6 +11,7 @@ from configs import prime_steps
 from configs import quickstart
 from rlx import build
 from rlx.build import memory as run_memory
+from rlx.build import methods as build_methods
 from rlx.build import validation
 from rlx.io import chat
 from rlx.io import hf
@@ -283,25 +284,26 @@ def test_metrics_of_a_run_that_say_nothing_are_no_sign():
   assert len(list(doctor.check_metrics([step] * 40, []))) == 2
 
 
-def test_only_what_was_measured_of_rewards_of_steps_is_said_to_do_harm():
-  """The ablations of docs/prime.md, and what they do not apply to."""
-  def harm(config=None, **changes):
+def test_an_estimator_that_rewards_a_step_for_others_is_named():
+  def faults(config=None, **changes):
     c = prime_steps.get_config("lookup") if config is None else config
     c.update_from_flattened_dict({k.replace("__", "."): v for k, v in changes.items()})
-    return validation.harmful_steps(c)
-  assert harm() == {"process": []}
+    return validation.find_summed_steps(c, build_methods.resolve_methods(c))
+  assert faults() == {"process": []}
   def with_estimator(**spec):
     c = prime_steps.get_config("lookup")
     c.advantages.process = spec
     return c
-  (summed,) = harm(with_estimator(name="process.rloo"))["process"]
-  assert summed.startswith("advantages.process.name='process.rloo' adds the rewards of later steps")
-  assert harm(with_estimator(name="process.rloo", gamma=0.0)) == {"process": []}
-  (last,) = harm(with_estimator(name="process.steps_loo", include_last=True))["process"]
-  assert last.startswith("advantages.process.include_last=True: mean accuracy 0.347")
-  assert harm(with_estimator(name="process.rloo"), rewards__process__granularity="token") == {}
-  assert harm(with_estimator(name="process.rloo"), prm__path=None) == {}
-  assert harm(quickstart.get_config()) == {}
+  for name in ("process.rloo", "process.reinforce", "process.rloo_steps", "process.grpo"):
+    (summed,) = faults(with_estimator(name=name))["process"]
+    assert summed == f"advantages.process.name={name!r} adds the rewards of later steps"
+  assert faults(with_estimator(name="process.rloo", gamma=0.0)) == {"process": []}
+  assert faults(with_estimator(name="process.steps")) == {"process": []}
+  (last,) = faults(with_estimator(name="process.steps_loo", include_last=True))["process"]
+  assert last.startswith("advantages.process.include_last=True rewards the step that states")
+  assert faults(with_estimator(name="process.rloo"), rewards__process__granularity="token") == {}
+  assert faults(with_estimator(name="process.rloo"), prm__path=None) == {}
+  assert faults(quickstart.get_config()) == {}
 
 
 def config_of():

@@ -1,4 +1,6 @@
 """Each number of each config has a stated range; what is outside is one line."""
+import ast
+import fnmatch
 import functools
 import importlib
 import inspect
@@ -14,6 +16,7 @@ from rlx.build import methods as build_methods
 from rlx.core import options
 from rlx.core import ranges
 from rlx.core import resolve
+from rlx.io import rows
 
 ROOT = pathlib.Path(__file__).parent.parent
 FILES = sorted(p for p in (ROOT / "configs").rglob("*.py") if p.stem != "__init__")
@@ -52,6 +55,7 @@ def _set(config, key, value):
 def _check(config, key):
   """What is checked before methods are tried and models read."""
   keys.check(config)
+  rows.check(config.prompts.source, config.prompts.options)
   section = key.rpartition(".")[0]
   if section == "prompts.columns":
     resolve.bind("prompts", dict(config.prompts.columns, name=(
@@ -73,6 +77,49 @@ def test_a_number_has_a_range(key, method):
     with pytest.raises(ValueError, match=r"a (whole )?number from -?[\d.e+-]+ to [\d.e+-]+") as e:
       _check(_set(config, key, wrong), key)
     assert str(e.value).startswith(f"{key}={wrong!r:.80}: ")
+
+
+def test_a_default_is_what_the_key_declares():
+  """Every key has a declaration in configs/base.py, except options of functions."""
+  defaults = options.flat(base.get_config().to_dict())
+  for key, value in defaults.items():
+    if key in base.allowed(): assert value in base.allowed()[key], key
+    else: assert f"{key.rpartition('.')[0]}.name" in defaults, key
+  assert len(base.allowed().keys() & defaults.keys()) > 150
+  absent = base.allowed().keys() - defaults.keys()
+  assert all("*" in key or key.startswith("sft.fresh.") for key in absent)
+
+
+def _says_what_is_allowed(node):
+  """Whether an expression is a tuple of texts, or names something of core/ranges.py."""
+  names = {x.id for x in ast.walk(node) if isinstance(x, ast.Name)}
+  return bool(names & {"ranges", "Range", "Kind"}) or isinstance(
+      node, ast.Tuple | ast.List) and bool(node.elts) and all(
+          isinstance(x, ast.Constant) for x in node.elts)
+
+
+def _tables(source):
+  """Yields the keys of the config that a literal of the source pairs with what is allowed."""
+  known = [key for key in base.allowed() if "." in key]
+  text = lambda x: isinstance(x, ast.Constant) and isinstance(x.value, str) and "." in x.value
+  for node in ast.walk(ast.parse(source)):
+    pairs = zip(node.keys, node.values) if isinstance(node, ast.Dict) else []
+    if isinstance(node, ast.Tuple | ast.List) and len(node.elts) == 2:
+      pairs = [node.elts, node.elts[::-1]]
+    for left, right in pairs:
+      names = [x.value for x in (getattr(left, "elts", None) or [left]) if text(x)]
+      if _says_what_is_allowed(right): yield from (
+          name for name in names if fnmatch.filter(known, name))
+
+
+def test_what_a_key_may_be_is_said_nowhere_else():
+  for path in (ROOT / "rlx").rglob("*.py"):
+    assert not list(_tables(path.read_text())), path
+  tables = """
+{"kl.kind": ("k1", "k2"), "model.dtype": DTYPES, "lora.rank": ranges.Range(0, 1)}
+((ranges.COUNT, ["*.optimizer.lr", "eval.prompts"]), ("kl.coef", Range(0, 1)))"""
+  assert set(_tables(tables)) == {"kl.kind", "lora.rank", "*.optimizer.lr", "eval.prompts",
+                                  "kl.coef"}
 
 
 def _options():
@@ -114,11 +161,11 @@ def test_lists_are_of_numbers():
 
 
 @pytest.mark.parametrize("key, value, message", [
-    ("memory_check", None, "a text"), ("memory_check", 5, "a text"),
+    ("memory_check", None, "one of"), ("memory_check", 5, "one of"),
     ("model.path", "a\0b", "a text, or None"), ("compile_cache", 5, "a text, or None"),
     ("learner.pack", 1, "True or False"), ("advantages.whiten", 0, "True or False"),
     ("rollouts.stops", "ab", "a list of texts"), ("verifier.scores", (None,), "a list of texts"),
-    ("rewards.outcome.name", 5, "a text, or None"), ("prompts.options.x", math.nan, "a number"),
+    ("rewards.outcome.name", 5, "a text"), ("prompts.options.x", math.nan, "a number"),
     ("sft.fresh.d_model", 2.0, "a whole number from 1 to 65536")])
 def test_what_is_no_number_has_its_type(key, value, message):
   with pytest.raises(ValueError, match=f"^{key}={value!r}: {message}".replace("\\", r"\\").replace(

@@ -4,40 +4,13 @@ A term is one reward (outcome, process, a penalty ...). PRIME estimates each
 term's advantages and adds them; most papers add the terms and then estimate.
 Both are `estimate`, called once per term or once on the sum of placed terms.
 """
-import flax.struct
-import jax
 import jax.numpy as jnp
 from jax import Array
 
 from rlx.core import masked
 from rlx.core.method import method
 from rlx.core import ranges
-from rlx.core import records
 from rlx.core import resolve
-
-
-@flax.struct.dataclass
-class Term:
-  """One reward of a batch, with everything an estimator may ask for by name."""
-  rewards: jax.Array           # [B], an outcome per completion, or [B, T]
-  scored: records.Batch
-
-  @property
-  def rewards_PG(self):
-    """An outcome as it is; token rewards summed over the completion."""
-    rewards_B = self.rewards
-    if rewards_B.ndim == 2: rewards_B = masked.total(rewards_B, self.learn_BT, axis=1)
-    return rewards_B.reshape(-1, self.scored.group)
-
-  @property
-  def rewards_BT(self):
-    """Token rewards as they are; an outcome is placed on the last token."""
-    return self.rewards if self.rewards.ndim == 2 else place(self.rewards, self.learn_BT)
-
-  def __getattr__(self, name):
-    """Every other field is the batch's."""
-    if name.startswith("__") or name == "scored": raise AttributeError(name)
-    return getattr(self.scored, name)
 
 
 def estimate(rewards, scored, gamma, fn):
@@ -47,17 +20,31 @@ def estimate(rewards, scored, gamma, fn):
     rewards: [B] or [B, T].
     scored: the batch.
     gamma: discount of `spread`; estimators that know time have their own.
-    fn: estimator resolved against `Term`; gives [P, G], which is spread over
+    fn: estimator, see `resolve.resolve`; gives [P, G], which is spread over
       the tokens, or [B, T], which is taken as it is.
   Returns:
     advantages_BT, 0 on padding and on rows that are not valid.
     {name: metric} of the estimator, see `resolve.measured`.
   """
-  term = Term(rewards=rewards, scored=scored)
-  advantages, metrics = resolve.measured(fn(term))
+  advantages, metrics = resolve.measured(fn(with_rewards(scored, rewards)))
   if advantages.shape != scored.learn_BT.shape:
     return spread(advantages, scored.learn_BT, gamma=gamma), metrics
   return masked.where_valid(advantages, scored.learn_BT), metrics
+
+
+def with_rewards(scored, rewards):
+  """The batch with the rewards of one term as estimators read them.
+
+  Args:
+    rewards: [B] or [B, T].
+  Returns:
+    a batch with rewards_B, in which token rewards are summed over the completion, and rewards_BT,
+    in which the reward of a completion is on its last token.
+  """
+  learn_BT = scored.learn_BT
+  if rewards.ndim == 1:
+    return scored.replace(rewards_B=rewards, rewards_BT=place(rewards, learn_BT))
+  return scored.replace(rewards_B=masked.total(rewards, learn_BT, axis=1), rewards_BT=rewards)
 
 
 @method

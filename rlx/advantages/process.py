@@ -18,7 +18,7 @@ from rlx.core.method import method
 from rlx.core import ranges
 
 
-@method
+@method(adds_later=True)
 def rloo(rewards_BT: Array, learn_BT: Array, learn_PG: Array, *, gamma: ranges.Share = 1.0,
          loo: Literal["code", "strict"] = "code") -> Array:
   """PRIME's leave-one-out advantage of process rewards.
@@ -61,7 +61,7 @@ def rloo(rewards_BT: Array, learn_BT: Array, learn_PG: Array, *, gamma: ranges.S
   return _to_go(centred_PGT, learn_BT, learn_PG & (n_P1 > 1), gamma)
 
 
-@method
+@method(adds_later=True)
 def rloo_steps(rewards_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_PG: Array, *,
                unit: Literal["token", "step"] = "token") -> Array:
   """PURE's leave-one-out advantage of step rewards, with a baseline per token or step.
@@ -109,7 +109,7 @@ def rloo_steps(rewards_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_PG
   return _to_go(centred_BT, learn_BT, learn_PG & (n_P1 > 1), 1.0)
 
 
-@method
+@method(adds_later=True)
 def grpo(rewards_BT: Array, learn_BT: Array, learn_PG: Array, *, gamma: ranges.Share = 1.0,
          eps: ranges.Positive = 1e-6, std_floor: ranges.NotNegative = 0.0) -> Array:
   """GRPO with process rewards.
@@ -168,7 +168,7 @@ def grpo_tokens(rewards_BT: Array, learn_BT: Array, learn_PG: Array, *,
   return masked.where_valid((below_PX - mean_P1) / (std_P1 + eps), mask_PX).reshape(learn_BT.shape)
 
 
-@method
+@method(adds_later=True)
 def reinforce(rewards_BT: Array, learn_BT: Array, learn_PG: Array, *,
               gamma: ranges.Share = 1.0) -> Array:
   """Process rewards to go, no baseline.
@@ -186,7 +186,7 @@ def reinforce(rewards_BT: Array, learn_BT: Array, learn_PG: Array, *,
   return _to_go(rewards_BT, learn_BT, learn_PG, gamma)
 
 
-@method
+@method(adds_later=True)
 def steps(rewards_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_PG: Array, *,
           gamma: ranges.Share = 0.0) -> Array:
   """Rewards of steps to go on every token of the step, no baseline.

@@ -107,7 +107,7 @@ def load_sft_model(c: keys.Config) -> Model:
   options = {f.name: f.default for f in dataclasses.fields(transformer.DecoderConfig)}
   needed = {k for k, v in options.items() if v is dataclasses.MISSING}
   needed = needed - {"vocab_size"} | {"alphabet"}
-  if needed - sizes.keys() or sizes.keys() - needed - options.keys():
+  if needed - sizes.keys() or any(keys.allowed(f"sft.fresh.{name}") is None for name in sizes):
     raise ValueError(f"sft.fresh has {sorted(sizes)}; needed are {sorted(needed)}.")
   tokens = tokenizer_io.characters(sizes.pop("alphabet"))
   config = transformer.DecoderConfig(

@@ -54,7 +54,7 @@ def _reader(key, fn):
 # What the loop passes to producers of fields.
 RESOURCES = ("tokenizer", "rollouts", "prompts", "texts", "group_prompts", "verify", "verify_steps",
              "greedy_outcome", "answer_ids", "passes", "prompt_P")
-TERM = ("rewards", "rewards_PG", "rewards_BT")  # What combine.Term adds to the batch.
+TERM = ("rewards_PG", "rewards_BT")  # What combine.with_rewards adds to the batch.
 
 
 def field_options(c: keys.Config, planned: list[fields.Field]) -> dict[str, dict[str, Any]]:

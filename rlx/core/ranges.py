@@ -4,6 +4,8 @@ A method states them in the annotation of the option, which is a type for type c
 
   def grpo(rewards_PG: Array, learn_PG: Array, *, eps: ranges.Positive = 1e-6): ...
   def gspo(..., ratio_max: Annotated[float, ranges.Range(1, 1e12)] = 1e3): ...
+
+configs/base.py states them beside the default of a key.
 """
 import dataclasses
 import types
@@ -43,14 +45,19 @@ class Range:
     return (f"{kind} from {self.low:.10g} to {self.high:.10g}" + ", or None" * self.has_none)
 
 
+def whole(low, high):
+  """The whole numbers from low to high."""
+  return Range(low, high, is_whole=True)
+
+
 ANY = Range(-1e12, 1e12)
 NOT_NEGATIVE = Range(0, 1e12)
 NOT_POSITIVE = Range(-1e12, 0)
 POSITIVE = Range(1e-12, 1e12)
 SHARE = Range(0, 1)
 BELOW_ONE = Range(0, 0.999999)
-WHOLE = Range(0, 2**31 - 1, is_whole=True)
-COUNT = Range(1, 2**31 - 1, is_whole=True)
+WHOLE = whole(0, 2**31 - 1)
+COUNT = whole(1, 2**31 - 1)
 
 # The same as annotations.
 Number = Annotated[float, ANY]
@@ -70,16 +77,31 @@ class Kind:
   text: str
   test: Callable
 
+  @property
+  def or_none(self):
+    return Kind(f"{self.text}, or None", lambda x: x is None or x in self)
+
   def __contains__(self, x): return self.test(x)
 
   def __str__(self): return self.text
 
 
 SWITCH = Kind("True or False", lambda x: isinstance(x, bool))
+FINITE = Kind(f"{ANY}, or no number", lambda x: isinstance(x, bool) or (
+    x in ANY or not isinstance(x, int | float)))
 TEXT = Kind("a text", lambda x: isinstance(x, str) and "\0" not in x)
-TEXT_OR_NONE = Kind("a text, or None", lambda x: x is None or x in TEXT)
 TEXTS = Kind("a list of texts", lambda x: isinstance(x, list | tuple) and all(
     part in TEXT for part in x))
+
+
+def one_of(values):
+  """One of a tuple."""
+  return Kind(f"one of {values}", lambda x: x in values)
+
+
+def some_of(values):
+  """A list of texts of a tuple, at least one."""
+  return Kind(f"some of {values}", lambda x: x in TEXTS and bool(x) and set(x) <= set(values))
 
 
 def check(key, value, allowed):
@@ -107,9 +129,8 @@ _OF_TYPE = {bool: SWITCH, str: TEXT, int: ANY, float: ANY}
 def _of_annotation(annotation):
   if get_origin(annotation) is Annotated:
     return next((x for x in annotation.__metadata__ if isinstance(x, Range | Kind)), None)
-  if get_origin(annotation) is Literal:
-    return Kind(f"one of {get_args(annotation)}", lambda x: x in get_args(annotation))
+  if get_origin(annotation) is Literal: return one_of(get_args(annotation))
   if get_origin(annotation) in (Union, types.UnionType):  # X | None
     allowed = _of_annotation(get_args(annotation)[0])
-    return allowed.or_none if isinstance(allowed, Range) else None
+    return allowed and allowed.or_none
   return None

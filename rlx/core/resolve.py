@@ -22,6 +22,7 @@ class Method:
   fields: tuple[str, ...]      # that it reads
   defaults: dict[str, Any]     # of those fields that a batch may lack
   whole: dict[str, "Method"] = dataclasses.field(default_factory=dict)  # see core/method.py
+  options: dict[str, Any] = dataclasses.field(default_factory=dict)  # its defaults too
 
   @property
   def required(self) -> tuple[str, ...]:
@@ -65,15 +66,15 @@ def resolve(stage, spec, key=None):
   whole = {name: _method(functools.partial(fn, **{
       k: v for k, v in options.items() if k in inspect.signature(fn).parameters}))
            for name, fn in statistics.items()}
-  return _method(bound, [*statistics, *ignored], whole)
+  return _method(bound, [*statistics, *ignored], whole, options)
 
 
-def _method(fn, given=(), whole=None):
+def _method(fn, given=(), whole=None, options=None):
   """The Method of a partial whose positional arguments, except those given, are fields."""
   read = [p for p in inspect.signature(fn).parameters.values()
           if p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in given]
   return Method(fn, tuple(p.name for p in read),
-                {p.name: p.default for p in read if p.default is not p.empty}, whole or {})
+                {p.name: p.default for p in read if p.default is not p.empty}, whole or {}, options or {})
 
 
 def measured(result):

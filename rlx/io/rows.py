@@ -22,12 +22,15 @@ import importlib
 import inspect
 import itertools
 import pathlib
-from typing import Any
+from typing import Annotated, Any
 import zlib
 
+from rlx.core import ranges
 from rlx.io import strict_json
 
 _LONGEST = 1 << 24  # Bytes of a line of JSONL.
+_Size = Annotated[int, ranges.whole(1, 10**7)]
+_Terms = Annotated[int, ranges.whole(1, 1000)]
 
 
 def rows(source: Any, split: str | None = None, key: str = "prompts.source", /,
@@ -46,17 +49,26 @@ def rows(source: Any, split: str | None = None, key: str = "prompts.source", /,
   """
   kind, name = _parsed(source, key)
   shown = key if kind == "rows" else f"{key}={str(source)!r}"
-  parameters = inspect.signature(_KINDS[kind]).parameters.values()
-  allowed = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
-  is_open = any(p.kind is p.VAR_KEYWORD for p in parameters)
-  if not is_open and (unknown := sorted(set(options) - set(allowed))):
-    raise ValueError(f"prompts.options.{unknown[0]}: {kind} takes {allowed}.")
+  check(source, options, key)
   if split is None and _names_splits(kind, name):
     raise ValueError(f"{shown}: name a split.")
   try:
     return _KINDS[kind](name, split, **options)
   except ValueError as e:
     raise ValueError(f"{shown}: {e}") from None
+
+
+def check(source: Any, options: Mapping[str, Any], key: str = "prompts.source") -> None:
+  """Refuses a source of no known form, and options that it does not take; reads nothing."""
+  kind, _ = _parsed(source, key)
+  parameters = inspect.signature(_KINDS[kind]).parameters.values()
+  taken = {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY}
+  is_open = any(p.kind is p.VAR_KEYWORD for p in parameters)
+  if not is_open and (unknown := sorted(set(options) - set(taken))):
+    raise ValueError(f"prompts.options.{unknown[0]}: {kind} takes {list(taken)}.")
+  for name, value in options.items():
+    allowed = ranges.of_option(taken[name]) if name in taken else None
+    ranges.check(f"prompts.options.{name}", value, allowed)
 
 
 def has_splits(source: Any, key: str = "prompts.source") -> bool:
@@ -171,14 +183,15 @@ def _parquet(path):
 _FILES = dict(jsonl=numbered, json=_json, csv=_csv, parquet=_parquet)
 
 
-def _chain(name, split, *, size=4096, seed=0, n_min=2, n_max=6, ops="Mm"):
+def _chain(name, split, *, size: _Size = 4096, seed: ranges.Whole = 0, n_min: _Terms = 2,
+           n_max: _Terms = 6, ops: str = "Mm"):
   """Arguments of `prompts.datasets.chain.generate`, `size` of them."""
   del name, split  # Both splits have the same rows, and no question in common.
   return (dict(seed=seed, index=i, n_min=n_min, n_max=n_max, ops=ops)
           for i in range(size))
 
 
-def _generated(name, split, *, size=4096, seed=0, **options):
+def _generated(name, split, *, size: _Size = 4096, seed: ranges.Whole = 0, **options):
   """Rows {"seed", "index", **options}, `size` of them."""
   del name, split  # Both splits have the same rows, and no question in common.
   return (dict(seed=seed, index=i, **options) for i in range(size))
@@ -222,7 +235,7 @@ def _tfds(name, split, *, data_dir=None):
 _HELD_OUT = 4  # Every fourth gym question, on average, belongs to "test".
 
 
-def _gym(name, split, *, size=1024, seed=0, config=None):
+def _gym(name, split, *, size: _Size = 1024, seed: ranges.Whole = 0, config=None):
   """Entries of reasoning-gym tasks, `size` different ones, the tasks taking turns.
 
   The tasks have no splits: a hash of the question decides which one it is in.

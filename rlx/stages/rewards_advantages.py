@@ -76,7 +76,7 @@ class RewardsAdvantages:
       estimates = {name: estimate for name, (estimate, _) in measured.items()}
       parts = {name: coefs[name] * estimate for name, estimate in estimates.items()}
     advantages_BT = masked.where_valid(sum(parts.values()), learn_BT)
-    for name in methods.value_terms:  # At most one, see config_validation.check.
+    for name in methods.value_terms:  # At most one, see build/validation.py.
       batch = batch.replace(old_values_BT=batch.values_BT, returns_BT=combine.value_targets(
           estimates[name], batch.values_BT, learn_BT))
     if self.whiten:

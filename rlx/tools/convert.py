@@ -42,10 +42,8 @@ DTYPES = ("float32", "bfloat16", "float16")
 _TEXTS = (".json", ".jinja", ".txt", ".model")
 _NOT_COPIED = ("config.json", "model.safetensors.index.json")
 _UNIT = ranges.Range(1, 2**20, is_whole=True)
-_RUN_KEYS = {  # The keys that are read from a run's config.json, and their allowed values.
-    "model.path": ranges.TEXT, "prm.path": ranges.TEXT_OR_NONE,
-    "model.param_dtype": ranges.Kind(f"one of {list(DTYPES)}", lambda x: x in list(DTYPES)),
-    "lora.rank": keys.allowed("lora.rank"), "lora.alpha": keys.allowed("lora.alpha")}
+# The keys that are read from a run's config.json.
+_RUN_KEYS = ("model.path", "prm.path", "model.param_dtype", "lora.rank", "lora.alpha")
 
 
 class Source(NamedTuple):
@@ -133,9 +131,10 @@ def _run_source(workdir, name, is_peft):
   checkpoints.close()
   if step is None:
     raise ValueError(f"source={str(workdir)!r}: the run has no checkpoint.")
-  for key, allowed in _RUN_KEYS.items():
+  for key in _RUN_KEYS:
     if key not in c: raise ValueError(f"{file}: {key} is missing.")
-    ranges.check(f"{file}: {key}", c[key], allowed)
+    ranges.check(f"{file}: {key}", c[key], keys.allowed(key))
+  if c["model.path"] is None: raise ValueError(f"{file}: model.path=None: a text.")
   trained = params.leaves(workdir / "checkpoints" / str(step) / "state", prefix=f"{name}.")
   if not trained:
     raise ValueError(f"model={name!r}: the run of source={str(workdir)!r} has no such model.")

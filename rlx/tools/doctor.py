@@ -116,8 +116,8 @@ def doctor(config: keys.Config, workdir: str | os.PathLike | None = None) -> lis
     if workdir is not None:
       lines = io_metrics.read(os.fspath(workdir))
       for finding in check_metrics(lines, process_terms(run)): report(finding)
-    for term, harm in validation.harmful_steps(config).items():
-      report(steps_are_own(term, harm))
+    for term, faults in validation.find_summed_steps(config, run.methods).items():
+      report(steps_are_own(term, faults))
     limit = memory.device_bytes(run.passes.mesh)
     *_, (held, stages, _) = run_memory.memory_terms(run, limit)
     report(memory_fits(memory.need(held, stages), limit,
@@ -473,10 +473,10 @@ def prm_ranks(score_PG, outcome_PG):
 
 
 @check("steps have own rewards")
-def steps_are_own(term, harm):
-  """Reports the result of `config_validation.harmful_steps` for a term."""
-  return ("warning" if harm else "ok",
-          "; ".join(harm) or f"advantages.{term} does not add rewards of later steps",
+def steps_are_own(term, faults):
+  """Reports the result of `validation.find_summed_steps` for a term."""
+  return ("warning" if faults else "ok",
+          "; ".join(faults) or f"advantages.{term} does not add rewards of later steps",
           f"advantages.{term}.name=process.bounded_steps with its defaults, see docs/prime.md")
 
 

@@ -31,11 +31,11 @@ def test_spread_discounts_from_the_end():
   np.testing.assert_allclose(combine.spread(jnp.ones((2, 2)), MASK), MASK)
 
 
-def test_term_offers_both_forms():
-  outcome = combine.Term(rewards=jnp.array([1., 2., nan, nan]), scored=scored())
+def test_estimators_may_read_both_forms():
+  outcome = combine.with_rewards(scored(), jnp.array([1., 2., nan, nan]))
   np.testing.assert_array_equal(outcome.learn_PG, [[True, True], [False, False]])
   np.testing.assert_array_equal(outcome.rewards_BT[:2], [[0, 0, 1], [2, 0, 0]])
-  dense = combine.Term(rewards=jnp.ones((4, 3)), scored=scored())
+  dense = combine.with_rewards(scored(), jnp.ones((4, 3)))
   np.testing.assert_array_equal(dense.rewards_PG, [[3, 1], [0, 0]])
 
 

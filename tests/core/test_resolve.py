@@ -11,7 +11,7 @@ from rlx.core import resolve
 def _term():
   z_BT = jnp.zeros((4, 3))
   scored = records.Batch(action_BT=z_BT == 0, outcome_B=jnp.array([1., 0., np.nan, 1.]), group=4)
-  return combine.Term(rewards=scored.outcome_B, scored=scored)
+  return combine.with_rewards(scored, scored.outcome_B)
 
 
 def test_fields_are_found_by_name():
@@ -58,7 +58,7 @@ def test_functions_of_any_module_and_functions_themselves(mine):
   for name in ("my_methods:half", named, lambda outcome_B, *, factor=0.5: factor * outcome_B):
     fn = resolve.resolve("rewards", {"name": name, "factor": 2.0})
     assert fn.fields == ("outcome_B",)
-    np.testing.assert_array_equal(fn(_term().scored), [2, 0, np.nan, 2])
+    np.testing.assert_array_equal(fn(_term()), [2, 0, np.nan, 2])
 
 
 @pytest.mark.parametrize("name, match", [
