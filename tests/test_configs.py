@@ -138,7 +138,8 @@ def test_refuses_keys_that_nobody_reads():
 READ_ELSEWHERE = (
     "compile_cache", "distribution.min_p", "episodes.timeout_s", "episodes.workers", "eval.buckets",
     "eval.difficulty", "kl.place", "likelihood.answer", "likelihood.separator", "lora.alpha",
-    "lora.targets", "model.param_update", "rollouts.budget.first", "sft.batch", "sft.microbatches", "sft.target.name", "verifier.allow_constant")
+    "lora.targets", "model.param_update", "rollouts.budget.first", "sft.batch",
+    "sft.microbatches", "sft.target.name", "verifier.allow_constant")
 
 
 def test_every_key_is_read(monkeypatch):
