@@ -46,7 +46,7 @@ def check(c: keys.Config, methods: methods_lib.Methods) -> None:
   _try_methods(c, methods)
   _warn_cancelled(c, methods)
   _warn_uncorrected(c, methods)
-  _warn_unscaled_prm(c, methods)
+  _warn_scaled_up(c, methods)
   for lines in find_summed_steps(c, methods).values():
     for line in lines: logging.warning("%s; see docs/prime.md.", line)
 
@@ -320,7 +320,7 @@ def _warn_uncorrected(c, methods):
                     "'rollout_correction.tis' does.", c.rollouts.sync_every, c.learner.loss.name)
 
 
-def _warn_unscaled_prm(c, methods):
+def _warn_scaled_up(c, methods):
   """Names each implicit reward that is scaled up before its PRM has learned anything.
 
   A PRM that starts as its reference gives log-ratios of almost 0 after one update, and the
