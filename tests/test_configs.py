@@ -140,8 +140,9 @@ def test_refuses_keys_that_nobody_reads():
 # Read only by the command line, the tools and SFT, or where something is on that is off here.
 READ_ELSEWHERE = (
     "compile_cache", "distribution.min_p", "episodes.timeout_s", "episodes.workers", "eval.buckets",
-    "eval.difficulty", "kl.place", "lora.alpha", "model.param_update", "rollouts.budget.first",
-    "sft.batch", "sft.microbatches", "sft.target.name", "verifier.allow_constant")
+    "eval.difficulty", "kl.place", "likelihood.answer", "likelihood.separator", "lora.alpha",
+    "lora.targets", "model.param_update", "rollouts.budget.first", "sft.batch",
+    "sft.microbatches", "sft.target.name", "verifier.allow_constant")
 
 
 def test_every_key_is_read(monkeypatch):

@@ -33,7 +33,6 @@ def check(c: keys.Config, methods: methods_lib.Methods) -> None:
     ValueError: one line with the key, its value and what is allowed.
   """
   _check_functions(c)
-  _check_texts(c)
   _check_rollouts(c, methods)
   _check_episodes(c)
   _check_paired(c, methods)
@@ -50,7 +49,7 @@ def check(c: keys.Config, methods: methods_lib.Methods) -> None:
   _try_methods(c, methods)
   _warn_cancelled(c, methods)
   _warn_uncorrected(c, methods)
-  _warn_unscaled_prm(c, methods)
+  _warn_scaled_up(c, methods)
   for lines in find_summed_steps(c, methods).values():
     for line in lines: logging.warning("%s; see docs/prime.md.", line)
 
@@ -65,7 +64,7 @@ def _check_functions(c):
   if c.rollouts.demonstration.name is not None:
     resolve.bind("prompts.datasets", c.rollouts.demonstration, "rollouts.demonstration", n_given=2)
   resolve.bind("prompts.templates", c.prompts.template, "prompts.template", n_given=1)
-  io_rows.check(c.prompts.source, c.prompts.options)
+  io_rows.check(c.prompts.source, c.prompts.options.to_dict())
 
 
 def verifiers(c: keys.Config) -> dict[str, str]:
@@ -75,13 +74,6 @@ def verifiers(c: keys.Config) -> dict[str, str]:
   return {path: key for key, paths in (
       ("verifier.scores", c.verifier.scores), ("verifier.step_rewards", c.verifier.step_rewards),
       ("verifier.steps", steps), ("eval.prm_sets", sets)) for path in paths}
-
-
-def _check_texts(c):
-  for key in ("eval.prm_sets", "train_prm.labels"):  # They cut texts, not tokens.
-    value = options_lib.setting(c)(key)
-    if value and c.rollouts.step_separator == "":
-      _refuse(c, "rollouts.step_separator", f"a text with {key}={value!r}")
 
 
 def _check_rollouts(c, methods):
@@ -212,6 +204,9 @@ def _check_learner(c, methods):
 
 def _check_steps(c, methods):
   """Refuses what needs a text that ends reasoning steps, where there is none."""
+  if c.rollouts.step_separator == "":
+    _require_off(c, "with rollouts.step_separator='', as it cuts texts, not tokens", {
+        "eval.prm_sets": (), "train_prm.labels": None})
   if c.rollouts.step_separator is not None: return
   needing = [f"{key}={path!r}" for path, key in verifiers(c).items() if key != "verifier.scores"]
   if c.train_prm.labels is not None: needing.append("train_prm.labels")
@@ -328,7 +323,7 @@ def _warn_uncorrected(c, methods):
                     "'rollout_correction.tis' does.", c.rollouts.sync_every, c.learner.loss.name)
 
 
-def _warn_unscaled_prm(c, methods):
+def _warn_scaled_up(c, methods):
   """Names each implicit reward that is scaled up before its PRM has learned anything.
 
   A PRM that starts as its reference gives log-ratios of almost 0 after one update, and the
@@ -355,7 +350,7 @@ def find_summed_steps(c: keys.Config, methods: methods_lib.Methods) -> dict[str,
     found[term] = lines = []
     name, options = c.advantages[term].name, methods.estimators[term][1].options
     adds_later = getattr(resolve.lookup("advantages", name), "adds_later", False)
-    if adds_later and options["gamma"]:
+    if adds_later and options.get("gamma", 1.0):
       lines.append(f"advantages.{term}.name={name!r} adds the rewards of later steps")
     if options.get("include_last"):
       lines.append(f"advantages.{term}.include_last=True rewards the step that states the answer, "

@@ -52,8 +52,8 @@ def method(fn=None, *, unmasked=(), whole={}, **facts):
       scales: it also divides by the spread of the group, so that a factor has no effect either.
       cancelled: for a reward, ((attribute of the estimator, options, what is left), ...): an
         estimator with this attribute cancels the reward that has these options.
-      adds_later: with gamma > 0, the estimator adds the rewards of later tokens or steps to a
-        step's own.
+      adds_later: unless its gamma is 0, the estimator adds the rewards of later tokens or steps to
+        a step's own.
       unchanged: the reward is what the verifier returned, so it can be compared with the verdict
         of another completion.
       aggregation: the learner.aggregation that the loss is defined for; others are refused.

@@ -15,7 +15,7 @@ from rlx.core import ranges
 UserFunction = Callable[..., Any]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)  # Hashable, as a function is.
 class Method:
   """A method that reads its arguments from a batch, see `resolve`."""
   fn: UserFunction

@@ -183,15 +183,16 @@ def _parquet(path):
 _FILES = dict(jsonl=numbered, json=_json, csv=_csv, parquet=_parquet)
 
 
-def _chain(name, split, *, size: _Size = 4096, seed: ranges.Whole = 0, n_min: _Terms = 2,
-           n_max: _Terms = 6, ops: str = "Mm"):
+def _chain(name: str, split: str | None, *, size: _Size = 4096, seed: ranges.Whole = 0,
+           n_min: _Terms = 2, n_max: _Terms = 6, ops: str = "Mm") -> Iterator[dict]:
   """Arguments of `prompts.datasets.chain.generate`, `size` of them."""
   del name, split  # Both splits have the same rows, and no question in common.
   return (dict(seed=seed, index=i, n_min=n_min, n_max=n_max, ops=ops)
           for i in range(size))
 
 
-def _generated(name, split, *, size: _Size = 4096, seed: ranges.Whole = 0, **options):
+def _generated(name: str, split: str | None, *, size: _Size = 4096, seed: ranges.Whole = 0,
+               **options: Any) -> Iterator[dict]:
   """Rows {"seed", "index", **options}, `size` of them."""
   del name, split  # Both splits have the same rows, and no question in common.
   return (dict(seed=seed, index=i, **options) for i in range(size))
@@ -235,7 +236,8 @@ def _tfds(name, split, *, data_dir=None):
 _HELD_OUT = 4  # Every fourth gym question, on average, belongs to "test".
 
 
-def _gym(name, split, *, size: _Size = 1024, seed: ranges.Whole = 0, config=None):
+def _gym(name: str, split: str | None, *, size: _Size = 1024, seed: ranges.Whole = 0,
+         config: Mapping | None = None) -> Iterator[dict]:
   """Entries of reasoning-gym tasks, `size` different ones, the tasks taking turns.
 
   The tasks have no splits: a hash of the question decides which one it is in.
