@@ -20,9 +20,9 @@ A check is experiments/papers/<key>.py, its key that of configs/papers/<key>.py:
                   with that version if it was changed afterwards
   DIFFERS         {config key: reason} where the first arm is not the paper's config;
                   sizes and rates need no reason (SIZES)
-  ILLUSTRATION    why the result follows from the formula, where it does
 
-A check that trains nothing at a rate has `effects(seeds) -> {rival: effects_I}` in place of
+A paper whose claim follows from its formula has no check; FOLLOWS_FROM_FORMULA names the test of that
+formula. A check that trains nothing at a rate has `effects(seeds) -> {rival: effects_I}` in place of
 `arms` and RATE.
 
 Every arm runs at each of RATES times RATE on the TUNING seeds, which no test uses. The
@@ -32,14 +32,12 @@ the two), each at its own rate; with a single arm it is the value of that arm. E
 row of its own.
 An arm draws its environment from the seed, so that intervals cover environments too.
 
-The outcome of a row, after Holm's correction (Holm 1979) of the two-sided t-tests of all rows but
-the illustrations:
+The outcome of a row, after Holm's correction (Holm 1979) of the two-sided t-tests of all rows:
 
   confirmed       corrected p < 0.05, the mean is above 0
   opposite        corrected p < 0.05, the mean is below 0
   not seen        neither, and the 95% interval lies within MARGIN on both sides of 0
   underpowered    neither, and it does not: SEEDS are too few to tell
-  illustration    the result follows from the formula; it proves nothing
 
 What is seen on a table of logits or a small reward model says nothing about size in
 language models.
@@ -62,7 +60,26 @@ ROOT = pathlib.Path(__file__).parent.parent
 SEEDS = tuple(range(40))
 TUNING = tuple(range(1000, 1005))
 RATES = tuple(10 ** (k / 2) for k in range(-3, 5))  # 0.03 to 100, times a check's RATE.
-OUTCOMES = ("confirmed", "opposite", "not seen", "underpowered", "illustration")
+OUTCOMES = ("confirmed", "opposite", "not seen", "underpowered")
+# Papers whose claim follows from the formula, which a test computes by hand or from other code.
+FOLLOWS_FROM_FORMULA = {
+    "clip_delta": "tests/rewards/test_steps.py::test_refine",
+    "crew": "tests/rewards/test_likelihood.py::test_rewards_of_the_completion_itself",
+    "ftrl": "tests/test_papers.py::test_ftrl",
+    "gra": "tests/test_papers.py::test_gra",
+    "high_entropy_tokens": "tests/losses/test_token_weight.py::test_top_of_each_completion",
+    "jepo": "tests/rewards/test_likelihood.py"
+            "::test_jepo_credits_what_a_completion_adds_to_the_bound",
+    "ll_rew": "tests/rewards/test_likelihood.py::test_reference",
+    "pass_at_k": "tests/test_golden.py::test_case",
+    "passk_training": "tests/advantages/test_group.py::test_passk_is_grpo_over_all_draws",
+    "r1_reward": "tests/losses/test_policy.py::test_stable_reinforce_guards_the_ratio",
+    "r_horizon": "tests/prompts/test_datasets.py"
+                 "::test_chain_horizon_continues_from_the_previous_answer",
+    "rl_plus": "tests/losses/test_policy.py::test_rl_plus",
+    "ver_pitfall": "tests/rewards/test_rewards.py::test_cascade",
+    "verifree": "tests/rewards/test_likelihood.py::test_reference",
+}
 
 
 def interval(effects):
@@ -94,7 +111,7 @@ def holm(p_values):
 
 
 def outcome(effects, margin, corrected):
-  """Returns one of OUTCOMES except illustration, see the docstring of this module."""
+  """Returns one of OUTCOMES, see the docstring of this module."""
   mean, low, high = interval(effects)
   if corrected < 0.05: return "confirmed" if mean > 0 else "opposite"
   return "not seen" if -margin <= low and high <= margin else "underpowered"
@@ -128,14 +145,19 @@ def paper(key):
   return described.groupdict() | dict(claims=module.CLAIMS)
 
 
-def tuned(arm, middle, rates=RATES, seeds=TUNING):
-  """The rate, of `rates` times `middle`, with the best mean score over `seeds`."""
-  tried = np.repeat(np.asarray(rates) * middle, len(seeds))
-  _, scores = _measured(arm, np.tile(seeds, len(rates)), tried)
-  means = np.where(np.isfinite(scores), scores, -np.inf).reshape(len(rates), -1).mean(axis=1)
+def tuned(arm, middle):
+  """The rate, of RATES times `middle`, with the best mean score over the TUNING seeds.
+
+  As many runs at once as there are SEEDS, so that tuning and test share a compiled program.
+  """
+  rates, together = np.asarray(RATES) * middle, len(SEEDS) // len(TUNING)
+  scores = np.stack([
+      _measured(arm, np.tile(TUNING, together), np.repeat(part, len(TUNING)))[1]
+      for part in rates.reshape(-1, together)]).reshape(len(rates), -1)
+  means = np.where(np.isfinite(scores), scores, -np.inf).mean(axis=1)
   if not np.isfinite(means).any():
-    raise ValueError(f"no rate of {sorted(set(tried))} has a finite score on all seeds.")
-  return float(rates[np.argmax(means)] * middle)
+    raise ValueError(f"no rate of {rates.tolist()} has a finite score on all seeds.")
+  return float(rates[np.argmax(means)])
 
 
 def _measured(arm, seeds, rates):
@@ -169,21 +191,20 @@ def run(key, seeds=SEEDS):
 
 
 def judged(records):
-  """{(key, rival): (p, corrected p, outcome)} of all records; illustrations have no p."""
-  tests = [r for r in records if not hasattr(check_of(r["key"]), "ILLUSTRATION")]
-  results = {(r["key"], r["rival"]): (None, None, "illustration") for r in records}
-  p_values = [p_value(r["effects"]) for r in tests]
-  for r, p, corrected in zip(tests, p_values, holm(p_values)):
-    results[r["key"], r["rival"]] = p, corrected, outcome(
-        r["effects"], check_of(r["key"]).MARGIN, corrected)
-  return results
+  """{(key, rival): (p, corrected p, outcome)} of all records."""
+  p_values = [p_value(r["effects"]) for r in records]
+  return {(r["key"], r["rival"]): (
+      p, corrected, outcome(r["effects"], check_of(r["key"]).MARGIN, corrected))
+          for r, p, corrected in zip(records, p_values, holm(p_values))}
 
 
 def table(records):
   """docs/papers.md from records."""
   tests = judged(records)
   outcomes = [seen for *_, seen in tests.values()]
-  checked = {r["key"] for r in records}
+  without = {key: "no check" for key in keys()} | {
+      key: f"follows from the formula: `{test}`" for key, test in FOLLOWS_FROM_FORMULA.items()}
+  for r in records: without.pop(r["key"], None)
   lines = [
       "# Claims of papers, checked in toy environments", "",
       "Written by `python -m experiments.claims --out docs/papers.jsonl --docs docs/papers.md`.",
@@ -196,19 +217,20 @@ def table(records):
       "claims. Every seed draws its own environment. The learning rate of every arm is tuned over "
       f"the same list of {len(RATES)} rates on {len(TUNING)} other seeds. A rate marked with * is "
       "at an end of the list, so the best rate may lie beyond it.", "",
-      "- confirmed, opposite: p < 0.05 after Holm's correction over all rows except illustrations, "
-      "with the mean above or below 0.",
+      "- confirmed, opposite: p < 0.05 after Holm's correction over all rows, with the mean above or "
+      "below 0.",
       "- not seen: neither of these, and the interval lies within the margin, which was fixed "
       "beforehand.",
-      "- underpowered: neither of these, and the interval exceeds the margin.",
-      "- illustration: the result follows from the formula. It shows what the formula does and "
-      "is no evidence for the claim.", "",
+      "- underpowered: neither of these, and the interval exceeds the margin.", "",
+      "A claim that follows from the formula is not tested here; the row names the test of the "
+      "formula.", "",
       "The first outcome is that of the first version of the check, with five seeds, one "
       "environment for all seeds and one learning rate for all arms. If the check was changed "
       "afterwards, the reason follows: what was wrong with that version.", "",
       f"{len(keys())} papers, {len(records)} rows: " + ", ".join(
           f"{outcomes.count(s)} {s}" for s in OUTCOMES)
-      + f"; {len(set(keys()) - checked)} papers without a check.", "",
+      + f"; {len(FOLLOWS_FROM_FORMULA)} papers whose claim follows from the formula, "
+      f"{list(without.values()).count('no check')} without a check.", "",
       "| paper | arXiv | config | claim | measured | against | outcome | seeds | effect | margin "
       "| p | p, corrected | rates | first outcome |", "| --- " * 14 + "|"]
   for key in keys():
@@ -217,25 +239,21 @@ def table(records):
             described["claims"][check.CLAIM if check else 0]]
     rows = [[check.MEASURE, *_row(r, check, *tests[key, r["rival"]])]
             for r in records if r["key"] == key]
-    for row in rows or [["", "", "no check"] + [""] * 7]:
+    for row in rows or [["", "", without[key]] + [""] * 7]:
       lines.append("| " + " | ".join(x.replace("|", "\\|") for x in head + row) + " |")
-  lines += ["", "Why illustrations are no evidence:", ""]
-  lines += [f"- {key}: {check_of(key).ILLUSTRATION}" for key in sorted(checked)
-            if hasattr(check_of(key), "ILLUSTRATION")]
   return "\n".join(lines) + "\n"
 
 
 def _row(record, check, p, corrected, seen):
   mean, low, high = interval(record["effects"])
-  number = lambda x: "" if x is None else f"{x:.2g}"
   ends = (RATES[0] * check.RATE, RATES[-1] * check.RATE) if record["rates"] else ()
   rates = ", ".join(f"{name} {rate:.3g}{'*' * any(np.isclose(rate, ends))}"
                     for name, rate in record["rates"].items()
                     if name in (next(iter(record["rates"])), record["rival"]))
   first, reason = check.FIRST
   return [record["rival"], seen, str(len(record["effects"])),
-          f"{mean:.3g} [{low:.3g}, {high:.3g}]", f"{check.MARGIN:g}", number(p),
-          number(corrected), rates, first + (f": {reason}" if reason else "")]
+          f"{mean:.3g} [{low:.3g}, {high:.3g}]", f"{check.MARGIN:g}", f"{p:.2g}",
+          f"{corrected:.2g}", rates, first + (f": {reason}" if reason else "")]
 
 
 def read(path):

@@ -19,7 +19,7 @@ def sound(key, share=0.1):
   return jax.random.uniform(key, (TREE.prompts, LEAVES)) < share
 
 
-def arms(configs, drawn, measure, *, steps=200, flipped=0.0, **options):
+def arms(configs, drawn, measure, *, steps=200, **options):
   """Returns {name: arm} for {name: config}; "value" is the expected value of reasonings.
 
   Methods receive the log-probs of the reference answer. The verdict is 1 with the probability
@@ -29,7 +29,6 @@ def arms(configs, drawn, measure, *, steps=200, flipped=0.0, **options):
     drawn: function from a key to (logps_PLM of the reference answer's tokens after each
       reasoning, values_PL of reasonings), optionally followed by base_PM, the log-probs
       without reasoning.
-    flipped: probability that a verdict is inverted.
     measure, options: as `tabular.arm`; the name of the measure is "value".
   """
   def environment(key):
@@ -37,8 +36,7 @@ def arms(configs, drawn, measure, *, steps=200, flipped=0.0, **options):
 
     def verify(batch, key, **_):
       logps_BM = logps_PLM[batch.prompt_B, TREE.leaf_B(batch)]
-      draws_2B = jax.random.uniform(key, (2, len(logps_BM)))
-      hit_B = (draws_2B[0] < jnp.exp(logps_BM.sum(axis=1))) ^ (draws_2B[1] < flipped)
+      hit_B = jax.random.uniform(key, batch.prompt_B.shape) < jnp.exp(logps_BM.sum(axis=1))
       return dict(outcome_B=1.0 * hit_B, answer_logps_BM=logps_BM,
                   answer_mask_BM=jnp.ones_like(logps_BM, bool),
                   base_answer_logps_BM=base[0][batch.prompt_B] if base else None)

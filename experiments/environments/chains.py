@@ -39,15 +39,14 @@ def over_prompts(tokens_LT, mask_LT):
       jnp.full(len(tokens_LT), prompt), tokens_LT, mask_LT)[1])(jnp.arange(TREE.prompts))
 
 
-def environment(key, *, scores_end=True):
-  """Returns a tabular.Environment; without scores_end only the verdict scores the end token."""
+def environment(key):
+  """Returns a tabular.Environment."""
   scores_3 = SCORES_3 + jax.random.uniform(key, (3,), minval=-0.05, maxval=0.05)
   right_PL = over_prompts(*TREE.leaves)
 
   def verify(batch, **_):
     scores_BT, right_B = walk(batch.prompt_B, batch.tokens_BT, batch.mask_BT, scores_3)
-    return dict(outcome_B=1.0 * right_B, step_scores_BT=scores_BT,
-                step_ends_BT=batch.mask_BT & (scores_end | (batch.tokens_BT > 0)))
+    return dict(outcome_B=1.0 * right_B, step_scores_BT=scores_BT, step_ends_BT=batch.mask_BT)
 
   return tabular.Environment(verify, lambda x: dict(accuracy=TREE.expected_P(x, right_PL).mean()))
 

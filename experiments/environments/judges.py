@@ -1,8 +1,7 @@
 """Texts about chains of operations, and small judges that learn to tell which ones are right.
 
 A judge is a logistic regression on the trigrams of a text and on the result of a step verifier
-of rlx. A judge that sees the reference answer has, as an additional feature, whether it equals
-the number that the text states last.
+of rlx, and on whether the reference answer equals the number that the text states last.
 """
 import itertools
 import random
@@ -62,8 +61,8 @@ def _drawn(rng, seed):
     yield prompt, steps, steps[-1] if rng.random() < 0.9 else str(rng.randrange(10))
 
 
-def features(prompts, completions, *, reference=True):
-  """Returns features_NF of texts, without those of the reference answer if not `reference`."""
+def features(prompts, completions):
+  """Returns features_NF of texts."""
   rows_NF = np.zeros((len(completions), HASHES + 4), np.float32)
   for row_F, prompt, text, stated in zip(
       rows_NF, prompts, completions, answers.stated(completions, r"\d")):
@@ -72,7 +71,7 @@ def features(prompts, completions, *, reference=True):
     steps = re.search(r"\d(?:;\d)*", text)
     row_F[HASHES] = chain_verifier.step_share(prompt, steps[0]) if steps else 0
     row_F[HASHES + 1] = 1
-    if reference and stated is not None:
+    if stated is not None:
       row_F[HASHES + 2 + (stated == prompt.answer)] = 1
   return rows_NF
 

@@ -155,14 +155,11 @@ class Environment(NamedTuple):
   start    initial logits_PNV of policy, reference and PRM; None: uniform
   sampler  function (key, logits_PNV) -> logits that are sampled from, for samplers that differ
            from the trainer; None: the same logits
-  demo_PT  tokens of a demonstration for each prompt, of full length, which replaces the last
-           completion of the group; None: all completions are sampled
   """
   verify: Callable
   measure: Callable
   start: Any = None
   sampler: Callable | None = None
-  demo_PT: Any = None
 
 
 EOS = records.FINISH.index("eos")
@@ -271,11 +268,9 @@ def _step(c, methods, tree):
     policy_PNV = state.policy[0]
     stale_PNV = jnp.where(i % c.rollouts.sync_every == 0, policy_PNV, state.stale_PNV)
     sampler_PNV = env.sampler(keys[2], stale_PNV) if env.sampler else stale_PNV
-    batch, demo_B = tree.sample(keys[0], sampler_PNV, group), None
-    if env.demo_PT is not None:
-      batch, demo_B = _demonstrated(tree, batch, env.demo_PT, group)
+    batch = tree.sample(keys[0], sampler_PNV, group)
     scored = record(
-        batch.mask_BT, tokens_BT=batch.tokens_BT, group=group, demo_B=demo_B,
+        batch.mask_BT, tokens_BT=batch.tokens_BT, group=group,
         old_logps_BT=logps(policy_PNV, batch)[0],
         sampler_logps_BT=logps(sampler_PNV, batch)[0],
         ref_logps_BT=logps(state.kl_reference_PNV, batch)[0],
@@ -349,13 +344,6 @@ def arms(configs, *args, **options):
 def mean(name):
   """Returns the measure for `arm` that is the mean over training."""
   return lambda curves: curves[name].mean(axis=1)
-
-
-def _demonstrated(tree, batch, demo_PT, group):
-  """Returns (Batch whose groups end with their demonstration, demo_B)."""
-  demo_B = jnp.arange(len(batch.prompt_B)) % group == group - 1
-  tokens_BT = jnp.where(demo_B[:, None], jnp.repeat(demo_PT, group, axis=0), batch.tokens_BT)
-  return tree.batch(batch.prompt_B, tokens_BT, batch.mask_BT | demo_B[:, None]), demo_B
 
 
 def _excluded(c, methods):

@@ -8,8 +8,6 @@ import numpy as np
 
 from experiments.environments import tabular
 
-QUESTIONS = (0.4, 0.3, 0.2, 0.1)  # Probabilities of the questions that share one prompt.
-
 
 def drawn(key, tree, share):
   """Returns right_PL, in which each completion is right with this probability."""
@@ -101,32 +99,3 @@ def noisy(tree, share):
           noise_B=jax.random.uniform(key, batch.prompt_B.shape))
     return env._replace(verify=verify)
   return draw
-
-
-def blind(key, tree):
-  """Returns a tabular.Environment with questions that the policy cannot tell apart.
-
-  Each prompt stands for four questions, each with its own right completion. Which of them is
-  asked is drawn for each group, with probabilities around QUESTIONS. Measured are pass@1, pass@4
-  and the entropy.
-  """
-  leaves, (chance_key, key) = tree.vocab**tree.length, jax.random.split(key)
-  chance_Q = tabular.around(chance_key, QUESTIONS)
-  chance_Q /= chance_Q.sum()
-  answer_PQ = jnp.stack([
-      jax.random.permutation(key_p, leaves)[:len(QUESTIONS)]
-      for key_p in jax.random.split(key, tree.prompts)])
-
-  def verify(batch, key, **_):
-    asked_P = jax.random.choice(key, len(QUESTIONS), (tree.prompts,), p=chance_Q)
-    answer_B = answer_PQ[batch.prompt_B, asked_P[batch.prompt_B]]
-    return dict(outcome_B=1.0 * (tree.leaf_B(batch) == answer_B))
-
-  def measure(logits_PNV):
-    logps_PQ = jnp.take_along_axis(tree.leaf_logps(logits_PNV), answer_PQ, axis=1)
-    def pass_at(k):
-      misses_PQ = (1 - jnp.exp(logps_PQ)) ** k
-      return jnp.sum(chance_Q[None] * (1 - misses_PQ), axis=1).mean()
-    return dict(pass_at_1=pass_at(1), pass_at_4=pass_at(4), entropy=entropy(tree, logits_PNV))
-
-  return tabular.Environment(verify, measure)

@@ -177,18 +177,16 @@ def test_table_has_a_row_for_each_rival(fake):
   assert "| same | underpowered | 3 |" in mine[1] and "opposite: too easy" in mine[1]
   papers = len(claims.keys())
   assert f"{papers} papers, 2 rows: 1 confirmed, 0 opposite, 0 not seen, 1 under" in text
-  assert sum("no check" in row for row in rows) == len(claims.keys()) - 1
+  assert sum("no check" in row for row in rows) == papers - 1 - len(claims.FOLLOWS_FROM_FORMULA)
 
 
-def test_illustrations_are_not_tested(fake, monkeypatch):
-  """They have no p, and the correction does not count them."""
-  other = CHECKS[1]
-  monkeypatch.setattr(FakeCheck, "ILLUSTRATION", "it is built in", raising=False)
-  outcomes = claims.judged([record(fake), record(other)])
-  assert outcomes[fake, "old"] == (None, None, "illustration")
-  p, corrected, _ = outcomes[other, "old"]
-  assert p == corrected < 0.05
-  assert f"- {fake}: it is built in" in claims.table([record(fake)])
+@pytest.mark.parametrize("key, test", claims.FOLLOWS_FROM_FORMULA.items())
+def test_a_claim_that_follows_from_the_formula_names_its_test(key, test, fake):
+  assert claims.has_config(key) and claims.check_of(key) is None
+  file, name = test.split("::")
+  assert re.search(rf"^def {name}\(", (claims.ROOT / file).read_text(), re.M)
+  row = next(l for l in claims.table([record(fake)]).splitlines() if f"| `{key}` |" in l)
+  assert f"follows from the formula: `{test}`" in row
 
 
 def test_newest_record_wins(tmp_path):

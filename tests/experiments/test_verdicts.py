@@ -37,15 +37,6 @@ def test_verdicts_are_flipped_as_often_as_asked(flip, share):
   assert flipped == share if flip in (0, 1) else abs(flipped - share) < 0.03
 
 
-def test_blind_at_the_start():
-  # 16 completions, one right whatever is asked: 1/16, and 1 - (15/16)^4.
-  tree = tabular.Tree(prompts=2, vocab=4, length=2)
-  metrics = jax.jit(lambda: verdicts.blind(jax.random.key(0), tree).measure(tree.start()))()
-  np.testing.assert_allclose(
-      [metrics["pass_at_1"], metrics["pass_at_4"], metrics["entropy"]],
-      [1 / 16, 1 - (15 / 16) ** 4, np.log(16)], rtol=1e-5)
-
-
 def test_a_fork_is_the_only_token_to_learn():
   """The start knows four of five tokens; with 4 to choose from it is right in 1 of 4 cases."""
   tree = tabular.Tree(prompts=16, vocab=4, length=5)
