@@ -11,7 +11,7 @@ from configs.papers import otb
 from configs.papers import rover
 from configs.papers import simko
 from configs.papers import ucas
-from experiments.environments import tabular
+from experiments.claims.environments import tabular
 from rlx import build
 from rlx import methods
 from rlx.models import logps

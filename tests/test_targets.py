@@ -13,7 +13,7 @@ import shutil
 import jax
 import pytest
 
-from experiments import scaling
+from experiments.bench import scaling
 from rlx import cli
 from rlx.learner import memory
 from rlx.tools import preflight
