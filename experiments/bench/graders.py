@@ -8,7 +8,7 @@ in docs/verifiers.jsonl, one line for each grader and set. For all of them, in a
 environment of their own:
 
   python -m venv /tmp/graders
-  /tmp/graders/bin/pip install 'math-verify[antlr4_11_0]' pylatexenc numpy packaging
+  /tmp/graders/bin/pip install 'math-verify[antlr4_11_0]' pylatexenc numpy packaging scipy
   /tmp/graders/bin/pip install --no-deps trl verl
   /tmp/graders/bin/python -m experiments.bench.graders
 
@@ -32,6 +32,7 @@ from typing import Callable
 
 import numpy as np
 
+from experiments import tables
 from rlx.evals import verifier as report_lib
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -205,31 +206,31 @@ def page(lines):
   out = []
   for key, cases in sets.items():
     right = [c["right"] for c in cases if c["name"] not in without]
-    out += [f"## {len(cases)} {SETS[key]}", "",
-            f"{len(right) - sum(right)} wrong and {sum(right)} right.", "",
-            "| grader | wrong rewarded | right accepted | precision | no verdict | late | "
-            "verdicts / s |", "| --- " * 7 + "|"]
+    rows = []
     for name in GRADERS:
       line = recorded[name, key]
       f = figures(cases, line["verdicts"])
-      out.append(f"| {name} | " + " | ".join((
-          f"{f['wrong_rewarded']:.1%}", f"{f['right_accepted']:.1%}", f"{f['precision']:.3f}",
-          f"{f['unknown']:.1%}", f"{f['late']:.1%}", f"{len(cases) / line['cpu_s']:,.0f}")) + " |")
-    out.append("")
+      rows.append((
+          name, f"{f['wrong_rewarded']:.1%}", f"{f['right_accepted']:.1%}", f"{f['precision']:.3f}",
+          f"{f['unknown']:.1%}", f"{f['late']:.1%}", f"{len(cases) / line['cpu_s']:,.0f}"))
+    out += [f"## {len(cases)} {SETS[key]}", "",
+            f"{len(right) - sum(right)} wrong and {sum(right)} right.", "",
+            tables.markdown(("grader", "wrong rewarded", "right accepted", "precision",
+                             "no verdict", "late", "verdicts / s"), rows), ""]
   out += ["## How each is asked", "", *(f"- {name}: {g.how}" for name, g in GRADERS.items())]
   named = {c["name"]: c for cases in sets.values() for c in cases}
   out += ["", f"## Labels that are not counted: {len(without)}", ""]
   out += [f"- {_shown(named[name])}, labelled {'right' if named[name]['right'] else 'wrong'}: {why}"
           for name, why in without.items()]
-  out += ["", "## rlx by kind of pair", "",
-          "| kind | equal | not equal | precision | recall | false positives |",
-          "| --- " * 6 + "|"]
   kinds, right = zip(*((c["kind"], c["right"]) for c in sets["pairs"]))
   numbers = [{"1": 1.0, "0": 0.0}.get(v, math.nan) for v in recorded["rlx", "pairs"]["verdicts"]]
+  rows = []
   for kind, m in report_lib.report(numbers, right, kinds).items():
     equal = sum(r for k, r in zip(kinds, right) if kind in ("all", k))
-    out.append(f"| {kind} | {equal} | {m['count'] - equal} | " + " | ".join(
-        "" if math.isnan(m[k]) else f"{m[k]:.3f}" for k in ("precision", "recall", "fpr")) + " |")
+    rows.append((kind, equal, m["count"] - equal, *(
+        "" if math.isnan(m[k]) else f"{m[k]:.3f}" for k in ("precision", "recall", "fpr"))))
+  out += ["", "## rlx by kind of pair", "", tables.markdown(
+      ("kind", "equal", "not equal", "precision", "recall", "false positives"), rows)]
   for title, letters, label in (("Wrong, and rewarded by rlx", "1", False),
                                 ("Right, and not accepted by rlx", "0?t", True)):
     missed = [c for key, cases in sets.items()

@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.grids import plots
+from experiments import tables
 from rlx import build
 from rlx import methods
 from rlx.core import records
@@ -188,7 +188,8 @@ def main():
     rows.append((name, *(f"{np.median([x.get(k, 0) for x in laps]):.3f}" for k in (
         "sample", "score", "prm", "policy", "step")),
         "{1:.2f} [{0:.2f}, {2:.2f}]".format(*np.quantile(ratios, [0.25, 0.5, 0.75]))))
-  print(plots.table(("form", "sample", "score", "PRM", "policy", "step, s", "ratio to RLOO"), rows))
+  print(tables.markdown(
+      ("form", "sample", "score", "PRM", "policy", "step, s", "ratio to RLOO"), rows))
   laps, needed = measure_shared(args.config, args.steps)
   median = lambda stage: np.median([x[stage] for x in laps])
   floor = median("sample") + median("score") + median("prm") + median("policy")

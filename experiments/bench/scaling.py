@@ -19,6 +19,7 @@ import types
 import jax
 
 from configs.papers import prime
+from experiments import tables
 from experiments.bench import bench
 from rlx import build
 from rlx import config_validation
@@ -185,29 +186,23 @@ PROGRAMS = ("prefill", "decode chunk", "scoring, reference", "PRM update", "poli
 
 def page(lines):
   """Returns the text of docs/scaling.md; `lines` are those of docs/scaling.jsonl."""
+  of, table = ("model", "target"), tables.markdown
   return TEMPLATE.read_text().format(
-      chips=_table(["chip", "memory, GB", "bf16 FLOP/s", "memory, GB/s", "links, GB/s", "domain",
-                    "network, GB/s"],
-                   [[name, f"{c.hbm / 1e9:.1f}", f"{c.flops:.3g}", f"{c.bandwidth / 1e9:.0f}",
-                     f"{c.link / 1e9:.0f}", c.domain, f"{c.network / 1e9:.3g}"]
-                    for name, c in targets.CHIPS.items()]),
-      bytes=_table(["model", "target", "mesh", *TERMS, "need", "memory", "fits"],
-                   map(bytes_row, lines)),
-      seconds=_table(["model", "target", "program", "TFLOP", "traffic, GB", "received, GB",
-                      "seconds at least", "by", "compiled in, s"],
-                     [row for line in lines for row in work_rows(line)]),
-      ratios=_table(["model", "target", "scoring", "policy update"], map(ratio_row, lines)),
-      estimates=_table(["model", "target", "sampling", "evaluation", "scoring", "PRM update",
-                        "policy update"], map(estimate_row, lines)))
+      chips=table(("chip", "memory, GB", "bf16 FLOP/s", "memory, GB/s", "links, GB/s", "domain",
+                   "network, GB/s"),
+                  [[name, f"{c.hbm / 1e9:.1f}", f"{c.flops:.3g}", f"{c.bandwidth / 1e9:.0f}",
+                    f"{c.link / 1e9:.0f}", c.domain, f"{c.network / 1e9:.3g}"]
+                   for name, c in targets.CHIPS.items()]),
+      bytes=table((*of, "mesh", *TERMS, "need", "memory", "fits"), map(bytes_row, lines)),
+      seconds=table((*of, "program", "TFLOP", "traffic, GB", "received, GB", "seconds at least",
+                     "by", "compiled in, s"), [row for line in lines for row in work_rows(line)]),
+      ratios=table((*of, "scoring", "policy update"), map(ratio_row, lines)),
+      estimates=table((*of, "sampling", "evaluation", "scoring", "PRM update", "policy update"),
+                      map(estimate_row, lines)))
 
 
 def _name(shape):
   return " x ".join(map(str, shape))
-
-
-def _table(head, rows):
-  return "\n".join("| " + " | ".join(map(str, row)) + " |"
-                   for row in [head, ["---"] * len(head), *rows])
 
 
 def fits(line):

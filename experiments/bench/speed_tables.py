@@ -2,6 +2,8 @@
 import json
 import pathlib
 
+from experiments import tables
+
 TASKS = {"gen": ("gen", ""), "ragged": ("gen", "ragged"), "upd": ("upd", ""),
          "e2e": ("e2e", ""), "prime": ("e2e", "prime"), "rloo": ("e2e", "rloo")}
 TITLES = {"gen": "Sampling", "ragged": "Sampling, ragged lengths", "upd": "Update",
@@ -100,15 +102,15 @@ def _tables(newest):
   for name, title in TITLES.items():
     rows = [line for k, line in newest.items() if k[0] == name]
     if not rows: continue
-    text += ["", f"### {title}", "", "| model | size | system | tokens/s | median s "
-             "[min-max] | split, s | % of limit | first call s | peak MB | times rlx |",
-             "|---" * 10 + "|"]
     # Row by row as first given, rlx's before those it is set against.
     together = lambda line: (*key(line)[:3], line.get("run", ""))
     order = list(dict.fromkeys(together(line) for line in rows))
     rows.sort(key=lambda line: (order.index(together(line)), line["system"] != "rlx"))
-    text += [_row(line, [r for r in rows if r["system"] == "rlx" and "failed" not in r
-                         and together(r) == together(line)]) for line in rows]
+    text += ["", f"### {title}", "", tables.markdown(
+        ("model", "size", "system", "tokens/s", "median s [min-max]", "split, s", "% of limit",
+         "first call s", "peak MB", "times rlx"),
+        [_row(line, [r for r in rows if r["system"] == "rlx" and "failed" not in r
+                     and together(r) == together(line)]) for line in rows])]
   return text
 
 
@@ -116,21 +118,21 @@ def episodes(lines):
   """Returns lines of text with the table of experiments/bench/episodes.py."""
   rows = [line for line in lines if line["task"] == "episodes"]
   if not rows: return []
-  text = ["", "### Episodes", "",
-          "`experiments/bench/episodes.py` says what the systems are. Tokens are those of actions.",
-          "",
-          "| model | size | system | tokens/s | of one turn | median s [min-max] | device busy |",
-          "|---" * 7 + "|"]
+  cells = []
   for line in rows:
     same = [r for r in rows if all(r.get(k) == line.get(k) for k in ("model", "size", "run"))]
     one = [r["tok_s"] for r in same if r["system"] == "one turn"]
     run = f" ({line['run']})" if "run" in line else ""
-    text.append(_cells([
+    cells.append((
         line["model"], line["size"], line["system"] + run, f"{line['tok_s']:.0f}",
         f"{line['tok_s'] / one[0]:.2f}" if one else "",
         f"{line['median_s']:.3g} [{line['min_s']:.3g}-{line['max_s']:.3g}]",
-        "" if line["busy"] is None else f"{100 * line['busy']:.0f}%"]))
-  return text
+        "" if line["busy"] is None else f"{100 * line['busy']:.0f}%"))
+  return ["", "### Episodes", "",
+          "`experiments/bench/episodes.py` says what the systems are. Tokens are those of actions.",
+          "", tables.markdown(
+              ("model", "size", "system", "tokens/s", "of one turn", "median s [min-max]",
+               "device busy"), cells)]
 
 
 def _origin(line):
@@ -142,31 +144,27 @@ def _row(line, own):
   is_disturbed = max(line.get("other", [0])) > QUIET
   said = [word for word in (line.get("run"), "disturbed" * is_disturbed) if word]
   cells = [line["model"], size(line), line["system"] + f" ({', '.join(said)})" * bool(said)]
-  if "failed" in line: return _cells(cells + ["failed"] + [""] * 6)
+  if "failed" in line: return cells + ["failed"] + [""] * 6
   split = line.get("stages") or line["parts"]
   share = line.get("limit_fraction")
   memory_mb = line.get("peak_device_mb") or line.get("peak_rss_mb")
-  return _cells(cells + [
+  return cells + [
       f"{line['tok_s']:.0f}",
       f"{line['median_s']:.3g} [{line['min_s']:.3g}-{line['max_s']:.3g}]",
       ", ".join(f"{k} {v:.3g}" for k, v in split.items()) if len(split) > 1 else "",
       f"{100 * share:.0f} ({line['bound']})" if share else "",
       f"{line['first_s']:.1f}" if line.get("first_s") else "",
       f"{memory_mb:.0f}" if memory_mb else "",
-      f"{line['median_s'] / own[-1]['median_s']:.2f}" if own else ""])
-
-
-def _cells(cells):
-  return "| " + " | ".join(cells) + " |"
+      f"{line['median_s'] / own[-1]['median_s']:.2f}" if own else ""]
 
 
 def _cost_of_prime(lines):
   """PRIME's seconds over those of the outcome-only step of the same size."""
   seconds = {(kind(l), l["model"], size(l)): l["median_s"] for l in lines
              if l["system"] == "rlx" and "failed" not in l}
-  rows = [_cells([model, text, f"{s / seconds['rloo', model, text]:.2f}"])
+  rows = [(model, text, f"{s / seconds['rloo', model, text]:.2f}")
           for (name, model, text), s in seconds.items()
           if name == "prime" and ("rloo", model, text) in seconds]
   if not rows: return []
-  return ["", "### What PRIME costs", "", "| model | size | PRIME step / RLOO step |",
-          "|---|---|---|", *rows]
+  return ["", "### What PRIME costs", "",
+          tables.markdown(("model", "size", "PRIME step / RLOO step"), rows)]

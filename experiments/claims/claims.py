@@ -5,9 +5,9 @@
 
 A check is experiments/claims/papers/<key>.py, its key that of configs/papers/<key>.py:
 
-  CLAIM           index of the tested claim in the paper's CLAIMS. These are in the paper's
-                  config, whose docstring begins with "TITLE (arXiv:NUMBER)"; if there is
-                  nothing to configure, both are in the check.
+  CLAIM           index of the tested claim in the paper's CLAIMS if it is not the first. CLAIMS
+                  are in the paper's config, whose docstring begins with "TITLE (arXiv:NUMBER)";
+                  if there is nothing to configure, both are in the check.
   MEASURE         what is measured, one line; above 0 is the direction claimed
   MARGIN          the largest effect that counts as no effect, in units of the measure
   arms()          {name: arm}: the paper's method first, then its rivals. An arm is a
@@ -56,6 +56,8 @@ import jax
 import numpy as np
 from scipy import stats
 
+from experiments import tables
+
 ROOT = pathlib.Path(__file__).parents[2]
 SEEDS = tuple(range(40))
 TUNING = tuple(range(1000, 1005))
@@ -82,13 +84,6 @@ FOLLOWS_FROM_FORMULA = {
 }
 
 
-def interval(effects):
-  """Returns (mean, low, high) of the 95% interval, by Student's t."""
-  mean, error = np.mean(effects), stats.sem(effects)
-  half = stats.t.ppf(0.975, len(effects) - 1) * error
-  return float(mean), float(mean - half), float(mean + half)
-
-
 def p_value(effects):
   """Returns p of the two-sided t-test that the mean is 0; 0 or 1 if all effects are equal."""
   if np.ptp(effects) == 0: return float(effects[0] == 0)
@@ -112,7 +107,7 @@ def holm(p_values):
 
 def outcome(effects, margin, corrected):
   """Returns one of OUTCOMES, see the docstring of this module."""
-  mean, low, high = interval(effects)
+  mean, low, high = tables.interval(effects)
   if corrected < 0.05: return "confirmed" if mean > 0 else "opposite"
   return "not seen" if -margin <= low and high <= margin else "underpowered"
 
@@ -211,7 +206,8 @@ def table(records):
       "",
       "A check is `experiments/claims/papers/<key>.py`. It tests one claim in a toy environment "
       "that runs in seconds, such as a table of logits or a small reward model. It can show the "
-      "direction of the claimed effect; it says nothing about the size of the effect in language models.", "",
+      "direction of the claimed effect; it says nothing about the size of the effect in language "
+      "models.", "",
       "Each row compares the paper's method with one rival. The effect is the mean of the measure "
       "over seeds with its 95% interval (Student's t); above 0 is the direction that the paper "
       "claims. Every seed draws its own environment. The learning rate of every arm is tuned over "
@@ -230,22 +226,22 @@ def table(records):
       f"{len(keys())} papers, {len(records)} rows: " + ", ".join(
           f"{outcomes.count(s)} {s}" for s in OUTCOMES)
       + f"; {len(FOLLOWS_FROM_FORMULA)} papers whose claim follows from the formula, "
-      f"{list(without.values()).count('no check')} without a check.", "",
-      "| paper | arXiv | config | claim | measured | against | outcome | seeds | effect | margin "
-      "| p | p, corrected | rates | first outcome |", "| --- " * 14 + "|"]
+      f"{list(without.values()).count('no check')} without a check.", ""]
+  rows = []
   for key in keys():
     described, check = paper(key), check_of(key)
     head = [described["title"], described["arxiv"], f"`{key}`" if has_config(key) else "",
-            described["claims"][check.CLAIM if check else 0]]
-    rows = [[check.MEASURE, *_row(r, check, *tests[key, r["rival"]])]
+            described["claims"][getattr(check, "CLAIM", 0)]]
+    mine = [[check.MEASURE, *_row(r, check, *tests[key, r["rival"]])]
             for r in records if r["key"] == key]
-    for row in rows or [["", "", without[key]] + [""] * 7]:
-      lines.append("| " + " | ".join(x.replace("|", "\\|") for x in head + row) + " |")
-  return "\n".join(lines) + "\n"
+    rows += [head + row for row in mine or [["", "", without[key]] + [""] * 7]]
+  return "\n".join([*lines, tables.markdown(
+      ("paper", "arXiv", "config", "claim", "measured", "against", "outcome", "seeds", "effect",
+       "margin", "p", "p, corrected", "rates", "first outcome"), rows)]) + "\n"
 
 
 def _row(record, check, p, corrected, seen):
-  mean, low, high = interval(record["effects"])
+  mean, low, high = tables.interval(record["effects"])
   ends = (RATES[0] * check.RATE, RATES[-1] * check.RATE) if record["rates"] else ()
   rates = ", ".join(f"{name} {rate:.3g}{'*' * any(np.isclose(rate, ends))}"
                     for name, rate in record["rates"].items()
@@ -297,7 +293,7 @@ def main():
         print(f"{jobs[done]}: {error}", flush=True)
         continue
       for r in (records := done.result()):
-        mean, low, high = interval(r["effects"])
+        mean, low, high = tables.interval(r["effects"])
         print(f"{r['key']:22} {r['rival']:28} {mean:8.3g} [{low:.3g}, {high:.3g}]  "
               f"{r['seconds']} s", flush=True)
       if args.out: written(records, args.out)

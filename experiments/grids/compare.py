@@ -10,6 +10,7 @@ import argparse
 import json
 import pathlib
 
+from experiments import tables
 from experiments.grids import plots
 from rlx import keys
 from rlx.io import curves
@@ -43,10 +44,10 @@ def report(folders, names, runs):
     if any(metric in r.points for r in runs):
       rows.append((metric, *(h.get(metric, f"{plots.final(r, metric):.4g}")
                              for h, r in zip(held_out, runs))))
-  parts = [plots.table(("at the end", *names), rows)]
+  parts = [tables.markdown(("at the end", *names), rows)]
   for what, name in (("config", "config.json"), ("version", "versions.json")):
     changes = differences(*folders, name)
-    parts.append(plots.table((what, *names), changes) if changes else f"The same {what}s.")
+    parts.append(tables.markdown((what, *names), changes) if changes else f"The same {what}s.")
   return "\n\n".join(parts)
 
 

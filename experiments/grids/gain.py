@@ -22,7 +22,7 @@ import pathlib
 
 import numpy as np
 
-from experiments.claims import claims
+from experiments import tables
 from experiments.grids import plots
 
 SMOOTH = 10
@@ -44,7 +44,7 @@ def measures(run, threshold, before):
 
 def ratio(a, b):
   """Returns (ratio, low, high) of paired positive values."""
-  return tuple(map(math.exp, claims.interval(np.log(a) - np.log(b))))
+  return tuple(map(math.exp, tables.interval(np.log(a) - np.log(b))))
 
 
 def cost(folder):
@@ -53,7 +53,7 @@ def cost(folder):
   return dict(tokens=float(summary["sampled_tokens"]), seconds=float(summary["seconds"]["total"]))
 
 
-def tables(runs, baseline, threshold, costs):
+def report(runs, baseline, threshold, costs):
   """Returns two Markdown tables: the arms, and their comparison with the baseline.
 
   Args:
@@ -72,14 +72,14 @@ def tables(runs, baseline, threshold, costs):
     if arm == baseline or len(seeds) < 2: continue
     columns = {key: [[x[s][key] for s in seeds] for x in (of, rival)]
                for key in ("mean", "after", *plots.AXES)}
-    pairs.append((task, f"`{arm}`", *(_shown(claims.interval(np.subtract(*columns[key])), "+")
+    pairs.append((task, f"`{arm}`", *(_shown(tables.interval(np.subtract(*columns[key])), "+")
                                       for key in ("mean", "after")),
                   *(_shown(ratio(*columns[axis])) for axis in plots.AXES)))
   return "\n".join([
-      plots.table(("task", "arm", "drawn, mean over the run", "sampled after",
+      tables.markdown(("task", "arm", "drawn, mean over the run", "sampled after",
                    "steps to the threshold, by seed", "1000 tokens a run", "ms a step"), arms),
       "", f"Against `{baseline}`, runs with the same seed:", "",
-      plots.table(("task", "arm", "mean over the run", "after", *plots.AXES), pairs)])
+      tables.markdown(("task", "arm", "mean over the run", "after", *plots.AXES), pairs)])
 
 
 def _means(values):
@@ -113,7 +113,7 @@ def main():
   args = args.parse_args()
   runs, _ = plots.arms(args.folder)
   costs = {arm: cost(folder) for arm, folder in (x.split("=") for x in args.prm)}
-  print(tables({k: v for k, v in runs.items() if v}, args.baseline, args.threshold, costs))
+  print(report({k: v for k, v in runs.items() if v}, args.baseline, args.threshold, costs))
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ import pathlib
 
 import numpy as np
 
+from experiments import tables
 from experiments.grids import cell as cell_lib
-from experiments.claims import claims
 from rlx.io import metrics as io_metrics
 
 METRICS = ("eval/sampled", "eval/greedy", "rollouts/accuracy")
@@ -172,11 +172,18 @@ def ratio(x_S, baseline_S):
   return value, float(low), float(high)
 
 
-def figure(runs, metrics, path, smooth=1):
-  """Writes path.png and path.svg: a row for each metric, a column for each axis."""
+def pyplot():
+  """Imports matplotlib, which only figures need; they are drawn without a screen."""
   import matplotlib  # pylint: disable=g-import-not-at-top
   matplotlib.use("Agg")
-  from matplotlib import pyplot as plt, ticker  # pylint: disable=g-import-not-at-top
+  from matplotlib import pyplot as plt  # pylint: disable=g-import-not-at-top
+  return plt
+
+
+def figure(runs, metrics, path, smooth=1):
+  """Writes path.png and path.svg: a row for each metric, a column for each axis."""
+  plt = pyplot()
+  from matplotlib import ticker  # pylint: disable=g-import-not-at-top
   runs = {arm: r for arm, r in runs.items() if r}
   shades = plt.get_cmap("cividis")(np.linspace(0, 0.8, max(len(runs), 2)))
   with plt.rc_context({"svg.hashsalt": "rlx", "font.size": 9}):
@@ -234,7 +241,7 @@ def difference_rows(runs, metrics, baseline):
       for name, measure in (("end", final), ("run", over_the_run)):
         differences = [measure(r, metric) - measure(b, metric) for r, b in pairs]
         is_known = len(pairs) > 1 and all(map(math.isfinite, differences))
-        estimates = claims.interval(differences) if is_known else [math.nan] * 3
+        estimates = tables.interval(differences) if is_known else [math.nan] * 3
         row |= dict(zip((name, f"{name}_low", f"{name}_high"), estimates))
       yield row
 
@@ -253,15 +260,9 @@ def threshold_rows(runs, metric, threshold, baseline, smooth=1):
                  **dict(zip(("ratio", "low", "high"), ratios)))
 
 
-def table(header, rows):
-  """Returns a table in Markdown."""
-  return "\n".join("| " + " | ".join(str(x).replace("|", "\\|") for x in row) + " |"
-                   for row in (header, ["---"] * len(header), *rows))
-
-
 def final_table(rows, metrics):
   """Returns `final_rows` as a table in Markdown."""
-  return table(("arm", "seeds", *metrics), (
+  return tables.markdown(("arm", "seeds", *metrics), (
       (mine[0]["arm"], "{seeds} of {of}".format(**mine[0]),
        *("{mean:.3f} [{low:.3f}, {high:.3f}]".format(**r) for r in mine))
       for mine in _parts(rows, len(metrics))))
@@ -269,7 +270,8 @@ def final_table(rows, metrics):
 
 def difference_table(rows, metrics):
   """Returns `difference_rows` as a table in Markdown."""
-  return table(("arm", "seeds", *(x for m in metrics for x in (f"{m}, end", "over the run"))), (
+  header = ("arm", "seeds", *(x for m in metrics for x in (f"{m}, end", "over the run")))
+  return tables.markdown(header, (
       (mine[0]["arm"], mine[0]["pairs"],
        *(x.format(**r).replace("+nan", "nan") for r in mine for x in (
            "{end:+.3f} [{end_low:+.3f}, {end_high:+.3f}]",
@@ -279,7 +281,7 @@ def difference_table(rows, metrics):
 
 def threshold_table(rows):
   """Returns `threshold_rows` as a table in Markdown."""
-  return table(("arm", "reached", *(x for a in AXES for x in (a, "ratio"))), (
+  return tables.markdown(("arm", "reached", *(x for a in AXES for x in (a, "ratio"))), (
       (mine[0]["arm"], "{reached} of {seeds}".format(**mine[0]),
        *(x.format(**r) for r in mine
          for x in ("{median:,.0f}", "{ratio:.2f} [{low:.2f}, {high:.2f}]")))

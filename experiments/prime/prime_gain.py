@@ -67,18 +67,17 @@ from experiments.prime import step_quality
 from experiments.prime import prime_room
 
 SEEDS = [{"seed": s} for s in range(10)]
-OUTCOME = {"rewards": dict(outcome=dict(name="outcome.verdict", coef=1.0)),
-           "advantages": dict(outcome=dict(name="group.rloo"), whiten=True),
-           "learner.optimizer.lr": 2e-4, "learner.optimizer.schedule": "constant",
-           "learner.optimizer.total_steps": 0, "prm.path": None, "prm.order": "single"}
+UNTRAINED = {"prm.path": None, "prm.order": "single"}
+OUTCOME = UNTRAINED | {
+    "rewards": dict(outcome=dict(name="outcome.verdict", coef=1.0)),
+    "advantages": dict(outcome=dict(name="group.rloo"), whiten=True), "learner.optimizer.lr": 2e-4,
+    "learner.optimizer.schedule": "constant", "learner.optimizer.total_steps": 0}
 PRIME = OUTCOME | {
     "rewards": dict(outcome=dict(name="outcome.verdict", coef=1.0),
                     process=dict(name="implicit.process", coef=1.0, floor=0.5)),
     "advantages": dict(outcome=dict(name="group.rloo"), process=dict(name="process.rloo"),
                        whiten=True),
     "prm.optimizer.lr": 5e-5}
-
-UNTRAINED = {"prm.path": None, "prm.order": "single"}
 VERDICTS = UNTRAINED | {"verifier.steps": "experiments.prime.step_tasks:right_steps",
                         "rewards.process": dict(name="steps.refine", kind="raw", coef=0.3)}
 
@@ -96,7 +95,7 @@ def grid():
       {"arm": "lookup-prime"} | PRIME,
       {"arm": "lookup-steps"},
       {"arm": "lookup-null", "prm.path": "runs/prm/lookup-null/model"},
-      {"arm": "lookup-exact", "prm.path": None, "prm.order": "single"} | prime_room.exact()])
+      {"arm": "lookup-exact"} | UNTRAINED | prime_room.exact()])
 
 
 def band():
@@ -215,8 +214,7 @@ def ablations():
       {"arm": "lookup-prm2048", "prm.path": "runs/prm/lookup2048/model"},
       {"arm": "lookup-prm8192", "prm.path": "runs/prm/lookup8192/model"},
       {"arm": "lookup-learning", "prm.order": "single", "prm.optimizer.lr": 5e-5},
-      {"arm": "lookup-scratch", "prm.path": None, "prm.order": "single",
-       "prm.optimizer.lr": 5e-5}])
+      {"arm": "lookup-scratch", "prm.optimizer.lr": 5e-5} | UNTRAINED])
 
 
 def misread(rates=(0.0, 0.05, 0.1, 0.2, 0.3, 0.5)):
@@ -241,7 +239,7 @@ CURVES = ("outcome", "steps", "exact", "outcome-right", "outcome-band", "steps-b
 
 def figure(path="docs/prime_curves.png"):
   """Draws the curves of the arms of `confused`."""
-  plt = _pyplot()
+  plt = plots.pyplot()
   runs = plots.arms("runs/prime_confused")[0]
   fig, axes = plt.subplots(1, len(CONFUSED), figsize=(11, 4), layout="constrained", sharey=True)
   for axis, task in zip(axes, CONFUSED):
@@ -254,7 +252,7 @@ def figure(path="docs/prime_curves.png"):
 
 def figure_lookup(path="docs/prime_steps.png", threshold=0.5):
   """Draws the curves of the arms, and the steps to the threshold by the share of right verdicts."""
-  plt = _pyplot()
+  plt = plots.pyplot()
   runs, read = (plots.arms(f"runs/{name}")[0] for name in ("prime_gain", "prime_misread"))
   fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
   _curves(left, runs, "lookup")
@@ -286,13 +284,6 @@ def _curves(axis, runs, task):
     axis.plot(x, mean, linestyle=plots.DASHES[i % len(plots.DASHES)], color=f"C{i}", label=arm)
     axis.fill_between(x, low, high, color=f"C{i}", alpha=0.15, linewidth=0)
   axis.set(xlabel="steps", ylabel=f"accuracy of drawn completions (mean of {gain.SMOOTH} steps)")
-
-
-def _pyplot():
-  import matplotlib  # pylint: disable=g-import-not-at-top
-  matplotlib.use("Agg")
-  from matplotlib import pyplot  # pylint: disable=g-import-not-at-top
-  return pyplot
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import json
 import pathlib
 
 from configs.papers import implicit_prm
-from experiments.claims import claims
+from experiments import tables
 from rlx.loops import train_prm
 
 MEASURES = {
@@ -68,30 +68,26 @@ def arms(seed, out, variant, labels):
 
 def table(results, k):
   """Returns {arm: [summary of each seed]} as Markdown."""
-  head = ["arm", *(name.replace("_", " ") for name in COSTS),
-          *(name.format(k=k) for name in MEASURES)]
-  lines = ["| " + " | ".join(head) + " |", "| --- " * len(head) + "|"]
-  for arm, scores in results.items():
-    cells = [f"{sum(s[cost] for s in scores) / len(scores):.0f}" for cost in COSTS]
-    cells += [shown([of(s, k) for s in scores]) for of in MEASURES.values()]
-    lines.append("| " + " | ".join([arm, *cells]) + " |")
-  lines += ["", "implicit less the other, the same seeds:", "",
-            "| arm | " + " | ".join(head[1 + len(COSTS):]) + " |",
-            "| --- " * (1 + len(MEASURES)) + "|"]
-  for arm, scores in list(results.items())[1:]:
-    cells = [shown([of(a, k) - of(b, k) for a, b in zip(results["implicit"], scores)])
-             for of in MEASURES.values()]
-    lines.append("| " + " | ".join([arm, *cells]) + " |")
+  costs = [name.replace("_", " ") for name in COSTS]
+  names = [name.format(k=k) for name in MEASURES]
+  rows = [[arm, *(f"{sum(s[cost] for s in scores) / len(scores):.0f}" for cost in COSTS),
+           *(shown([of(s, k) for s in scores]) for of in MEASURES.values())]
+          for arm, scores in results.items()]
+  less = [[arm, *(shown([of(a, k) - of(b, k) for a, b in zip(results["implicit"], scores)])
+                  for of in MEASURES.values())] for arm, scores in list(results.items())[1:]]
   policy = [f"{name.format(k=k)} " + shown([s[key.format(k=k)]["mean"] for s in
                                            results["implicit"]])
             for name, key in OF_POLICY.items()]
-  return "\n".join([*lines, "", "; ".join(policy) + f"; {len(results['implicit'])} seeds."])
+  return "\n".join([
+      tables.markdown(["arm", *costs, *names], rows), "",
+      "implicit less the other, the same seeds:", "", tables.markdown(["arm", *names], less), "",
+      "; ".join(policy) + f"; {len(results['implicit'])} seeds."])
 
 
 def shown(values):
   """Returns the mean with its interval over seeds; for one seed only the number."""
   if len(values) < 2: return f"{values[0]:.3f}"
-  return "{:.3f} [{:.3f}, {:.3f}]".format(*claims.interval(values))
+  return "{:.3f} [{:.3f}, {:.3f}]".format(*tables.interval(values))
 
 
 def main():

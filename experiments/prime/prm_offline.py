@@ -6,8 +6,9 @@
       model.path=runs/clean/half/model
   python -m experiments.prime.prm_offline confused_lookup --out runs/prm_offline
 
-The first two commands make the initial model of the smaller PRM. Each arm is a run of `rlx train_prm` with the config prime_steps:TASK-prm, which has 51,200
-completions, 200 updates, beta 0.5, learning rate 5e-4 and cross-entropy. All arms start from the
+The first two commands make the initial model of the smaller PRM. Each arm is a run of
+`rlx train_prm` with the config prime_steps:TASK-prm, which has 51,200 completions, 200 updates,
+beta 0.5, learning rate 5e-4 and cross-entropy. All arms start from the
 same model and are evaluated on the same completions, 16 for each held-out prompt. Finished arms are
 not run again. `--arms` chooses some of them by number. Prints a Markdown table:
 
@@ -22,7 +23,7 @@ import json
 import pathlib
 
 from configs import prime_steps
-from experiments.grids import plots
+from experiments import tables
 from experiments.prime import step_quality
 from rlx.loops import train_prm
 
@@ -51,10 +52,9 @@ def run(task, changes, folder, held_out, seed):
     c.update_from_flattened_dict(changes)
     train_prm.train(c, folder)
   summary = json.loads((folder / "summary.json").read_text())
-  prm = summary["prm"]["held out"]
+  prm, pairs = summary["prm"]["held out"], step_quality.measure(folder, rates=())["PRM"]
   return (summary["sampled_tokens"] // 1000, *(f"{x:.3f}" for x in (
-      prm["pair/sum"]["mean"], step_quality.measure(folder, rates=())["PRM"], prm["f1/step"]["mean"],
-      summary["best@16/sum"]["mean"])))
+      prm["pair/sum"]["mean"], pairs, prm["f1/step"]["mean"], summary["best@16/sum"]["mean"])))
 
 
 def main():
@@ -69,8 +69,8 @@ def main():
     folder = args.out / args.task / name.replace(" ", "_").replace(",", "")
     rows.append((name, *run(args.task, changes, folder, held_out, args.seed)))
     held_out = held_out or folder / "held_out.jsonl"
-  print(plots.table(("change", "1000 tokens sampled", "pairs", "step pairs", "F1", "best of 16"),
-                    rows))
+  print(tables.markdown(
+      ("change", "1000 tokens sampled", "pairs", "step pairs", "F1", "best of 16"), rows))
 
 
 if __name__ == "__main__":

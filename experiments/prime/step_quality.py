@@ -47,7 +47,7 @@ def ranked(rewards, verdicts, groups):
 
 
 def measure(folder, rates=RATES):
-  """Returns {name: share of pairs ranked right}: the PRM of a run and its signs, then for `rates`."""
+  """Returns {name: share of pairs ranked right}: a run's PRM and its signs, then for `rates`."""
   config = ml_collections.ConfigDict(json.loads((folder / "config.json").read_text()))
   run = build.build(config, learns="")
   checkpoints = checkpoint.Checkpoints(folder)

@@ -41,6 +41,6 @@ def arms(configs, drawn, measure, *, steps=200, **options):
                   answer_mask_BM=jnp.ones_like(logps_BM, bool),
                   base_answer_logps_BM=base[0][batch.prompt_B] if base else None)
 
-    return tabular.Environment(verify, lambda x: dict(value=TREE.expected_P(x, values_PL).mean()))
+    return tabular.Environment(verify, TREE.means(value=values_PL))
 
   return tabular.arms(configs, TREE, environment, measure, steps=steps, **options)

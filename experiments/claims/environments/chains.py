@@ -48,7 +48,7 @@ def environment(key):
     scores_BT, right_B = walk(batch.prompt_B, batch.tokens_BT, batch.mask_BT, scores_3)
     return dict(outcome_B=1.0 * right_B, step_scores_BT=scores_BT, step_ends_BT=batch.mask_BT)
 
-  return tabular.Environment(verify, lambda x: dict(accuracy=TREE.expected_P(x, right_PL).mean()))
+  return tabular.Environment(verify, TREE.means(accuracy=right_PL))
 
 
 def arms(configs, measure, *, environment=environment, steps=300):

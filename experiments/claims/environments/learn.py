@@ -1,6 +1,7 @@
 """Gradient descent for toy environments, with the trainer's own step (rlx/learner/step.py)."""
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from rlx.learner import optimizer as optimizer_lib
 from rlx.learner import step as learner_step
@@ -33,3 +34,16 @@ def descend(params, loss_of, transform, *, steps=None, batches=None):
       lambda learner, batch: (update(*learner, batch), None),
       (params, transform.init(params)), batches, length=steps)
   return learned[0]
+
+
+def arm(run, measure=None):
+  """Returns an arm of a check: `run(seed, rate)` of all seeds at once, then `measure` of each.
+
+  Args:
+    run: function that jax can compile.
+    measure: function from the arrays of one run to a number, in Numpy; None: `run` returns it.
+  """
+  run = jax.jit(jax.vmap(run))
+  if measure is None: return run
+  return lambda seeds, rates: np.array([
+      measure(*one) for one in zip(*jax.device_get(run(seeds, rates)))])

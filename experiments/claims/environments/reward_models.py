@@ -68,7 +68,6 @@ def arms(configs, measure, *, drawn=ensemble, steps=400):
     scores_LE = drawn(key)
     def verify(batch, **_):
       return dict(outcome_B=jnp.zeros(len(batch.prompt_B)), scores_BE=scores_LE[TREE.leaf_B(batch)])
-    return tabular.Environment(
-        verify, lambda x: dict(gold=TREE.expected_P(x, GOLD_L).mean()), start=start(None))
+    return tabular.Environment(verify, TREE.means(gold=GOLD_L), start=start(None))
 
   return tabular.arms(configs, TREE, environment, measure, steps=steps)

@@ -106,6 +106,26 @@ class Tree:
     """Returns the expected value of completions under the policy, for every prompt."""
     return jnp.sum(jnp.exp(self.leaf_logps(logits_PNV)) * values_PL, axis=1)
 
+  def values(self, logits_PNV, values_PL):
+    """Returns values_PM: the expected value after every node and, after all tokens, every leaf."""
+    by_depth, nodes = [values_PL], self.nodes
+    while nodes:
+      count = by_depth[0].shape[1] // self.vocab
+      chance_PNV = jax.nn.softmax(logits_PNV[:, nodes - count:nodes])
+      by_depth.insert(0, jnp.sum(chance_PNV * by_depth[0].reshape(chance_PNV.shape), axis=2))
+      nodes -= count
+    return jnp.concatenate(by_depth, axis=1)
+
+  def verifier(self, **tables):
+    """Returns a verifier of an Environment that looks completions up in {field: [P, L, ...]}."""
+    return lambda batch, **_: {field: 1.0 * table[batch.prompt_B, self.leaf_B(batch)]
+                               for field, table in tables.items()}
+
+  def means(self, **values):
+    """Returns a measure: logits_PNV -> {name: mean over prompts of the expected values_PL}."""
+    return lambda logits_PNV: {name: self.expected_P(logits_PNV, values_PL).mean()
+                               for name, values_PL in values.items()}
+
 
 def logps(logits_PNV, batch):
   """Returns (logps_BT, entropy_BT) of a batch under a table; 0 on padding."""
@@ -182,8 +202,7 @@ def values(value_PN, batch):
   return value_PN[batch.prompt_B[:, None], batch.nodes_BT]
 
 
-def train(c, tree, environment, *, seeds, lr, steps, prm_lr=1.0, value_lr=0.5,
-          optimizer=optax.sgd):
+def train(c, tree, environment, *, seeds, lr, steps, prm_lr=1.0, optimizer=optax.sgd):
   """Learns tables with the methods of a config and the trainer's optimizer step.
 
   All seeds run at once. The config determines the methods, rollouts.per_prompt and
@@ -197,8 +216,8 @@ def train(c, tree, environment, *, seeds, lr, steps, prm_lr=1.0, value_lr=0.5,
     tree: Tree.
     environment: function from a key to an Environment, called once for each seed.
     seeds: ints [I].
-    lr, prm_lr, value_lr: learning rates of `optimizer` for the policy and the PRM, and of SGD
-      for the values; numbers, or one for each seed, [I].
+    lr, prm_lr: learning rates of `optimizer` for the policy and the PRM; numbers, or one for each
+      seed, [I]. Values are learned by SGD at a rate of 1/2.
     optimizer: function from a learning rate to an optax transform.
   Returns:
     ({name: [I, steps + 1]} of measures before every step and at the end, logits_IPNV at the
@@ -209,10 +228,10 @@ def train(c, tree, environment, *, seeds, lr, steps, prm_lr=1.0, value_lr=0.5,
 
   @jax.jit
   @jax.vmap
-  def run(seed, lr, prm_lr, value_lr):
+  def run(seed, lr, prm_lr):
     env, (_, key) = environment(environment_key(seed)), jax.random.split(jax.random.key(seed))
     if env.start is None: env = env._replace(start=tree.start())
-    transforms = dict(policy=optimizer(lr), prm=optimizer(prm_lr), value=optax.sgd(value_lr))
+    transforms = dict(policy=optimizer(lr), prm=optimizer(prm_lr), value=optax.sgd(0.5))
     tables = dict(policy=env.start, prm=env.start, value=jnp.zeros((tree.prompts, tree.nodes)))
     learn_by = {name: learn.step(losses[name], transforms[name]) for name in losses}
     state = _State(**{name: (table, transforms[name].init(table))
@@ -226,7 +245,7 @@ def train(c, tree, environment, *, seeds, lr, steps, prm_lr=1.0, value_lr=0.5,
     return jax.tree.map(jnp.append, history, env.measure(last_PNV)), last_PNV
 
   by_seed = lambda x: jnp.broadcast_to(jnp.asarray(x, jnp.float32), (len(seeds),))
-  return jax.device_get(run(jnp.asarray(seeds), *map(by_seed, (lr, prm_lr, value_lr))))
+  return jax.device_get(run(jnp.asarray(seeds), *map(by_seed, (lr, prm_lr))))
 
 
 def _losses(c, methods, tree):
@@ -374,3 +393,9 @@ def changed(c, **changes):
       at[key] = value
   keys.check(c)
   return c
+
+
+def grpo(c, reward="outcome.verdict"):
+  """Returns a copy of a config with a single reward, as z-scores of the group."""
+  return changed(c, rewards=dict(outcome=dict(name=reward, coef=1.0)),
+                 advantages=dict(outcome=dict(name="group.grpo"), whiten=False))

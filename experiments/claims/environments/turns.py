@@ -2,7 +2,6 @@
 turns before, so that two turns have the same history if they are drawn at the same node."""
 import jax.numpy as jnp
 
-from experiments.claims.environments import tabular
 from rlx.core import masked
 
 
@@ -15,9 +14,3 @@ def columns(batch):
 def with_outcome(rewards_BT, outcome_B, mask_BT):
   """Returns turn_rewards_BT: rewards, and on the last turn the outcome instead."""
   return jnp.where(masked.last(mask_BT), outcome_B[:, None], rewards_BT)
-
-
-def grpo(c):
-  """Returns a config with verdicts as its only reward, as z-scores of the group."""
-  return tabular.changed(c, rewards=dict(outcome=dict(name="outcome.verdict", coef=1.0)),
-                         advantages=dict(outcome=dict(name="group.grpo"), whiten=False))

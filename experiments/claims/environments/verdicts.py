@@ -35,11 +35,6 @@ def verifier(tree, right_PL, flip=0.0):
   return verify
 
 
-def accuracy(tree, right_PL):
-  """Returns a measure for `tabular.train`, the mean probability of a right completion."""
-  return lambda logits_PNV: dict(accuracy=tree.expected_P(logits_PNV, right_PL).mean())
-
-
 def entropy(tree, logits_PNV):
   """Returns the entropy over completions in nats, the mean over prompts."""
   logps_PL = tree.leaf_logps(logits_PNV)
@@ -56,7 +51,7 @@ def environment(tree, share, *, flip=0.0, spread=0.0):
     keys = jax.random.split(key, 3)
     right_PL = drawn(keys[0], tree, share)
     return tabular.Environment(
-        verifier(tree, right_PL, tabular.around(keys[2], flip)), accuracy(tree, right_PL),
+        verifier(tree, right_PL, tabular.around(keys[2], flip)), tree.means(accuracy=right_PL),
         start=tree.start(keys[1], spread))
   return draw
 
@@ -73,7 +68,7 @@ def one_right(key, tree, leans_T, *, flip=0.0):
   right_PL = jnp.all(jnp.asarray(tree.leaves[0])[None] == right_PT[:, None], axis=2)
   depth_N = np.repeat(np.arange(tree.length), tree.vocab ** np.arange(tree.length))
   leans_PNV = leans_T[depth_N][None, :, None] * jax.nn.one_hot(right_PT[:, depth_N], tree.vocab)
-  return tabular.Environment(verifier(tree, right_PL, flip), accuracy(tree, right_PL),
+  return tabular.Environment(verifier(tree, right_PL, flip), tree.means(accuracy=right_PL),
                              start=leans_PNV + tree.start(keys[1], 0.5))
 
 

@@ -10,7 +10,6 @@ from configs.papers import brme
 from experiments.claims.environments import reward_models
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = ("gold score over 400 steps with the worst of five reward models mixed in minus that "
            "without it")
 MARGIN, RATE = 0.1, 10.0
@@ -18,8 +17,6 @@ FIRST = ("not recorded", "the single reward model was not overoptimised")
 
 
 def arms():
-  return reward_models.arms({
-      "with the worst": brme.get_config(),
-      "one model": tabular.changed(brme.get_config(), rewards__nominal__coef=1.0,
-                                   rewards__worst__coef=0.0),
-  }, tabular.mean("gold"))
+  c = brme.get_config()
+  alone = tabular.changed(c, rewards__nominal__coef=1.0, rewards__worst__coef=0.0)
+  return reward_models.arms({"with the worst": c, "one model": alone}, tabular.mean("gold"))

@@ -10,9 +10,7 @@ import jax
 from configs.papers import capo
 from experiments.claims.environments import steps
 from experiments.claims.environments import tabular
-from experiments.claims.environments import verdicts
 
-CLAIM = 0
 MEASURE = "accuracy over 150 steps with penalties for wrong steps minus that with outcomes alone"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("confirmed", None)
@@ -30,12 +28,10 @@ def environment(key):
     return dict(outcome_B=steps.verdict_B(ok_PNV, batch),
                 step_scores_BT=1.0 * (ok_BT ^ mistaken_BT), step_ends_BT=batch.mask_BT)
 
-  return tabular.Environment(verify, verdicts.accuracy(TREE, steps.right_leaves(TREE, ok_PNV)))
+  return tabular.Environment(verify, TREE.means(accuracy=steps.right_leaves(TREE, ok_PNV)))
 
 
 def arms():
   c = capo.get_config()
-  alone = tabular.changed(c, rewards=dict(outcome=dict(name="outcome.verdict", coef=1.0)),
-                          advantages=dict(outcome=dict(name="group.grpo"), whiten=False))
-  return tabular.arms({"penalties": c, "GRPO on outcomes": alone},
+  return tabular.arms({"penalties": c, "GRPO on outcomes": tabular.grpo(c)},
                       TREE, environment, tabular.mean("accuracy"), steps=150)

@@ -8,7 +8,6 @@ from configs.papers import cispo
 from experiments.claims.environments import sparse
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = "accuracy of CISPO after 10 steps minus that of DAPO's clip after 20 steps"
 MARGIN, RATE = 0.05, 20.0
 FIRST = ("opposite", "both arms ended with an accuracy near 1")

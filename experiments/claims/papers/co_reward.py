@@ -10,9 +10,7 @@ import jax.numpy as jnp
 
 from configs.papers import co_reward
 from experiments.claims.environments import tabular
-from experiments.claims.environments import verdicts
 
-CLAIM = 0
 MEASURE = ("accuracy from the majority of the other wording minus that from the prompt's own "
            "majority")
 MARGIN, RATE = 0.05, 20.0
@@ -31,7 +29,7 @@ def environment(key):
     return dict(outcome_B=1.0 * right_PL[batch.prompt_B, answer_B], answer_B=answer_B,
                 pair_B=batch.prompt_B ^ 1)
 
-  return tabular.Environment(verify, verdicts.accuracy(TREE, right_PL),
+  return tabular.Environment(verify, TREE.means(accuracy=right_PL),
                              start=TREE.start(keys[2], 1.0) + lean * right_PL[:, None])
 
 

@@ -11,12 +11,11 @@ import jax.numpy as jnp
 from configs.papers import cons_rm
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = "gold score at the end with a threshold for each proxy minus that with fixed weights"
 MARGIN, RATE = 0.02, 10.0
 FIRST = ("confirmed",
-         "the scores were not shifted to fit the config's thresholds; the check was classified as "
-         "an illustration until it had another outcome at tuned learning rates")
+         "the scores were not shifted to fit the config's thresholds; it was taken "
+         "to follow from the formula until rates were tuned")
 TREE = tabular.Tree(prompts=2, vocab=8, length=3)
 
 
@@ -31,13 +30,12 @@ def environment(key):
                 scores_BE=jnp.array([cons_rm.get_config().rewards.outcome.thresholds])
                 + beyond(batch.tokens_BT))
 
-  return tabular.Environment(verify, lambda x: dict(gold=TREE.expected_P(x, gold_1L).mean()))
+  return tabular.Environment(verify, TREE.means(gold=gold_1L))
 
 
 def arms():
   c = cons_rm.get_config()
   fixed = dict(name="shaping.ensemble", coef=1.0, kind="mean")
-  return tabular.arms({
-      "thresholds": c,
-      "fixed weights": tabular.changed(c, rewards__outcome=fixed),
-  }, TREE, environment, "gold", steps=300)
+  return tabular.arms(
+      {"thresholds": c, "fixed weights": tabular.changed(c, rewards__outcome=fixed)},
+      TREE, environment, "gold", steps=300)

@@ -11,14 +11,11 @@ import jax.numpy as jnp
 from configs.papers import cos_len
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = "growth of completions in tokens with the plain verdict minus that with the cosine reward"
 MARGIN, RATE = 0.2, 10.0
 FIRST = ("confirmed", None)
 LIMIT = 10
-DIFFERS = {
-    "rewards.outcome.max_length": "the length limit of completions, as in the paper; it is 10 "
-        "here"}
+DIFFERS = {"rewards.outcome.max_length": "the limit of completions, as in the paper; it is 10 here"}
 TREE = tabular.Tree(prompts=4, vocab=2, length=LIMIT, eos=True)
 
 
@@ -31,9 +28,8 @@ def environment(key):
     chance_B = chance(jnp.sum(batch.mask_BT, axis=1))
     return dict(outcome_B=1.0 * jax.random.bernoulli(key, chance_B))
 
-  return tabular.Environment(verify, lambda x: dict(
-      tokens=TREE.expected_P(x, lengths_1L).mean(),
-      accuracy=TREE.expected_P(x, chance(lengths_1L)).mean()))
+  return tabular.Environment(
+      verify, TREE.means(tokens=lengths_1L, accuracy=chance(lengths_1L)))
 
 
 def arms():

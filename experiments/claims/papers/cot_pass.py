@@ -20,12 +20,9 @@ from rlx.evals import pass_at_k
 
 CLAIMS = ("the gain of RLVR over the base model at large k is visible in CoT-pass@k but not in "
           "pass@k",)
-CLAIM = 0
 MEASURE = "gain over the initial policy in CoT-pass@16 minus its gain in pass@16"
 MARGIN, RATE = 0.05, 40.0
-FIRST = ("confirmed",
-         "the check was classified as an illustration until it had another outcome at tuned "
-         "learning rates")
+FIRST = ("confirmed", "it was taken to follow from the formula until rates were tuned")
 TREE = tabular.Tree(prompts=16, vocab=5, length=3)
 
 
@@ -42,7 +39,7 @@ def drawn(key):
 def environment(key):
   right_PT, start_PNV = drawn(key)
   right_PL = jnp.asarray(TREE.leaves[0])[None, :, 2] == right_PT[:, None, 2]
-  return tabular.Environment(verdicts.verifier(TREE, right_PL), verdicts.accuracy(TREE, right_PL),
+  return tabular.Environment(verdicts.verifier(TREE, right_PL), TREE.means(accuracy=right_PL),
                              start=start_PNV)
 
 

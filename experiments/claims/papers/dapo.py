@@ -8,7 +8,6 @@ from configs.papers import dapo
 from experiments.claims.environments import sparse
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = "entropy at an accuracy of 0.7, or the highest that both reach: upper clip 0.28 minus 0.2"
 MARGIN, RATE = 0.1, 20.0
 FIRST = ("opposite", "the step at which an accuracy is reached was not interpolated")

@@ -15,7 +15,6 @@ from configs.papers import dars
 from experiments.claims.environments import tabular
 from rlx.rollouts import budget
 
-CLAIM = 0
 MEASURE = "pass@8 after 200 steps with a budget by difficulty minus that with an even budget"
 MARGIN, RATE = 0.05, 5.0
 FIRST = ("confirmed", None)
@@ -45,7 +44,6 @@ def environment(key, is_even):
 
 
 def arms():
-  def arm(is_even):
-    return tabular.arm(dars.get_config(), TREE, functools.partial(environment, is_even=is_even),
-                       "pass_at_8", steps=200)
-  return {"by difficulty": arm(False), "evenly": arm(True)}
+  return {name: tabular.arm(dars.get_config(), TREE,
+                            functools.partial(environment, is_even=is_even), "pass_at_8", steps=200)
+          for name, is_even in (("by difficulty", False), ("evenly", True))}

@@ -8,6 +8,8 @@ policy's own answers that were right. Both arms give the divergence the paper's
 coefficient of 0.05; one uses the forward KL, the other the reverse KL. Learning rates are
 tuned for the accuracy on all prompts, and the accuracy on the solved prompts is compared.
 """
+import functools
+
 import jax
 import jax.numpy as jnp
 import optax
@@ -17,7 +19,6 @@ from experiments.claims.environments import learn
 from rlx.core import records
 from rlx.losses import divergence
 
-CLAIM = 0
 MEASURE = ("accuracy on solved prompts with the forward KL to the initial policy minus that with "
            "the reverse KL")
 MARGIN, RATE = 0.05, 1.0
@@ -49,6 +50,5 @@ def accuracies(seed, rate, kind):
 
 
 def arms():
-  def arm(kind):
-    return jax.jit(jax.vmap(lambda seed, rate: accuracies(seed, rate, kind)))
-  return {"forward KL": arm("forward"), "reverse KL": arm("reverse")}
+  return {f"{kind} KL": learn.arm(functools.partial(accuracies, kind=kind))
+          for kind in ("forward", "reverse")}

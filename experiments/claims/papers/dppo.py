@@ -7,7 +7,6 @@ from configs.papers import dppo
 from experiments.claims.environments import sparse
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = "accuracy with the limit on probabilities minus that with the clip of ratios"
 MARGIN, RATE = 0.05, 40.0
 FIRST = ("not seen", None)

@@ -10,7 +10,6 @@ from configs.papers import dr_grpo
 from experiments.claims.environments import sparse
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = ("length of wrong completions over 150 steps: mean over a completion's tokens minus Dr. "
            "GRPO")
 MARGIN, RATE = 0.2, 30.0
@@ -22,7 +21,5 @@ def arms():
   problem, c = sparse.endings(), tabular.changed(dr_grpo.get_config(), rollouts__max_tokens=3)
   def saved(curves):
     return -np.nanmean(curves["wrong_length"], axis=1), sparse.late(curves)
-  return problem.arms({
-      "Dr. GRPO": c,
-      "mean over tokens": tabular.changed(c, learner__aggregation="seq-mean-token-mean"),
-  }, saved, steps=150)
+  mean = tabular.changed(c, learner__aggregation="seq-mean-token-mean")
+  return problem.arms({"Dr. GRPO": c, "mean over tokens": mean}, saved, steps=150)

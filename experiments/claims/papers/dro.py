@@ -8,7 +8,6 @@ from configs.papers import dro
 from experiments.claims.environments import sparse
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = "accuracy from single completions minus 95% of that from pairs"
 MARGIN, RATE = 0.05, 20.0
 FIRST = ("confirmed", "both arms ended with an accuracy near 1")

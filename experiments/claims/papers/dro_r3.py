@@ -11,7 +11,6 @@ from configs.papers import dro_r3
 from experiments.claims.environments import answers
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = ("share of sound reasonings with tokens weighted by their spread minus that without "
            "weights")
 MARGIN, RATE = 0.05, 10.0

@@ -16,7 +16,6 @@ from experiments.claims.environments import tabular
 from experiments.claims.environments import verdicts
 from rlx import methods
 
-CLAIM = 0
 MEASURE = "accuracy learned from annealed samples minus that from samples at temperature 1"
 MARGIN, RATE = 0.05, 2.0
 FIRST = ("confirmed", None)

@@ -10,7 +10,6 @@ from configs.papers import earl
 from experiments.claims.environments import tabular
 from experiments.claims.environments import verdicts
 
-CLAIM = 0
 MEASURE = "accuracy after 150 steps from a fifth of the tokens minus that from all tokens"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("not recorded", "the templates limited the accuracy of both arms")
@@ -19,7 +18,6 @@ FIRST = ("not recorded", "the templates limited the accuracy of both arms")
 def arms():
   tree, c = tabular.Tree(prompts=8, vocab=4, length=5), earl.get_config()
   environment = functools.partial(verdicts.fork, tree=tree, flip=0.1)
-  return tabular.arms({
-      "a fifth": c,
-      "all tokens": tabular.changed(c, learner__token_weight=dict(name=None)),
-  }, tree, environment, "accuracy", steps=150)
+  return tabular.arms(
+      {"a fifth": c, "all tokens": tabular.changed(c, learner__token_weight=dict(name=None))},
+      tree, environment, "accuracy", steps=150)

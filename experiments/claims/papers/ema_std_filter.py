@@ -13,7 +13,6 @@ from configs.papers import ema_std_filter
 from experiments.claims.environments import answers
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = ("share of sound reasonings after 200 steps with the filter by spread minus that without "
            "it")
 MARGIN, RATE = 0.05, 2.0
@@ -31,7 +30,6 @@ def drawn(key):
 
 def arms():
   c = ema_std_filter.get_config()
-  return answers.arms({
-      "filter": c,
-      "all groups": tabular.changed(c, learner__reward_std_filter__name=None),
-  }, drawn, "value")
+  return answers.arms(
+      {"filter": c, "all groups": tabular.changed(c, learner__reward_std_filter__name=None)},
+      drawn, "value")

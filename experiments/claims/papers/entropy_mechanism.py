@@ -8,7 +8,6 @@ from configs.papers import entropy_mechanism
 from experiments.claims.environments import sparse
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = "entropy at an accuracy of 0.7, or the highest that both reach: KL-Cov minus no penalty"
 MARGIN, RATE = 0.1, 20.0
 FIRST = ("not seen", "the step at which an accuracy is reached was not interpolated")

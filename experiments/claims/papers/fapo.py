@@ -13,7 +13,6 @@ import numpy as np
 from configs.papers import fapo
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = ("rise and later fall of the share of flawed right answers, the smaller of the two: with "
            "the penalty minus without it")
 MARGIN, RATE = 0.05, 10.0
@@ -34,8 +33,7 @@ def environment(key):
     return dict(outcome_B=1.0 * (sound_PL | flawed_PL)[at], step_scores_BT=1.0 - wrong_BT,
                 step_ends_BT=batch.mask_BT)
 
-  return tabular.Environment(verify, lambda x: dict(
-      sound=TREE.expected_P(x, sound_PL).mean(), flawed=TREE.expected_P(x, flawed_PL).mean()))
+  return tabular.Environment(verify, TREE.means(sound=sound_PL, flawed=flawed_PL))
 
 
 def arms():

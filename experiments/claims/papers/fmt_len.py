@@ -15,9 +15,8 @@ CLAIM = 1
 MEASURE = "accuracy learned from form and length minus that from the form alone"
 MARGIN, RATE = 0.05, 5.0
 FIRST = ("confirmed", None)
-DIFFERS = {
-    "rewards.outcome.max_length": "10: the best length is half of it and leaves room for four "
-        "tokens before the end"}
+DIFFERS = {"rewards.outcome.max_length": "10: the best length is half of it and leaves room for "
+           "four tokens before the end"}
 TREE = tabular.Tree(prompts=8, vocab=4, length=6, eos=True)
 
 
@@ -41,13 +40,12 @@ def environment(key):
     return dict(outcome_B=1.0 * is_right(*rows, needed_P[batch.prompt_B]),
                 scores_BE=1.0 * has_ended(*rows)[:, None])
 
-  return tabular.Environment(verify, lambda x: dict(accuracy=TREE.expected_P(x, right_PL).mean()),
-                             start=TREE.start(keys[1], 0.5))
+  return tabular.Environment(verify, TREE.means(accuracy=right_PL), start=TREE.start(keys[1], 0.5))
 
 
 def arms():
   c = fmt_len.get_config()
-  return tabular.arms({
-      "form and length": tabular.changed(c, rewards__outcome__max_length=10),
-      "form": tabular.changed(c, rewards=dict(outcome=dict(name="shaping.plain", coef=1.0))),
-  }, TREE, environment, "accuracy", steps=100)
+  both = tabular.changed(c, rewards__outcome__max_length=10)
+  form = tabular.changed(c, rewards=dict(outcome=dict(name="shaping.plain", coef=1.0)))
+  return tabular.arms({"form and length": both, "form": form},
+                      TREE, environment, "accuracy", steps=100)

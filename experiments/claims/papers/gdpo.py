@@ -26,13 +26,12 @@ def environment(key):
   good_PNV = jax.random.uniform(keys[1], TREE.start().shape) < 0.3
   good = lambda batch: 1.0 * good_PNV[batch.prompt_B[:, None], batch.nodes_BT, batch.tokens_BT]
   steps_PL = verdicts.of_leaves(TREE, lambda batch: good(batch).mean(axis=1))
-  verdict, accuracy = verdicts.verifier(TREE, right_PL), verdicts.accuracy(TREE, right_PL)
+  verdict = verdicts.verifier(TREE, right_PL)
 
   def verify(batch, key, **_):
     return dict(verdict(batch, key=key), step_scores_BT=good(batch), step_ends_BT=batch.mask_BT)
 
-  return tabular.Environment(verify, lambda x: dict(
-      accuracy(x), steps=TREE.expected_P(x, steps_PL).mean()))
+  return tabular.Environment(verify, TREE.means(accuracy=right_PL, steps=steps_PL))
 
 
 def arms():

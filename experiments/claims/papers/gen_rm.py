@@ -12,9 +12,10 @@ answer are left out.
 
 Confidence in the formula: medium.
 """
+import functools
+
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 
 from experiments.claims.environments import learn
@@ -88,13 +89,9 @@ def best_of_8(seed, rate, weight):
   logits_B2 = model(params, digits_BT, states_BU)[1]
   scores_B = reward_model.yes_no_score(
       logits_B2[:, :1], logits_B2[:, 1:], jnp.ones((len(digits_BT), 1), bool))
-  return scores_B.reshape(-1, 8), jnp.all(is_right_BT, axis=1).reshape(-1, 8)
+  return scores_B.reshape(-1, 8), 1.0 * jnp.all(is_right_BT, axis=1).reshape(-1, 8)
 
 
 def arms():
-  def chosen(weight):
-    run = jax.jit(jax.vmap(lambda seed, rate: best_of_8(seed, rate, weight)))
-    return lambda seeds, rates: np.array([
-        best_of_n.best_of_n(np.asarray(s_PG), np.asarray(r_PG, float))
-        for s_PG, r_PG in zip(*run(seeds, rates))])
-  return {"with right solutions": chosen(1 / 3), "without": chosen(0.0)}
+  return {name: learn.arm(functools.partial(best_of_8, weight=weight), best_of_n.best_of_n)
+          for name, weight in (("with right solutions", 1 / 3), ("without", 0.0))}

@@ -7,9 +7,7 @@ from configs.papers import gigpo
 from experiments.claims.environments import steps
 from experiments.claims.environments import tabular
 from experiments.claims.environments import turns
-from experiments.claims.environments import verdicts
 
-CLAIM = 0
 MEASURE = "mean accuracy over 60 steps of GiGPO minus that of GRPO"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("opposite", None)
@@ -24,10 +22,10 @@ def environment(key):
     return dict(outcome_B=outcome_B, **turns.columns(batch), turn_rewards_BT=turns.with_outcome(
         0.0 * batch.mask_BT, outcome_B, batch.mask_BT))
 
-  return tabular.Environment(verify, verdicts.accuracy(TREE, steps.right_leaves(TREE, ok_PNV)))
+  return tabular.Environment(verify, TREE.means(accuracy=steps.right_leaves(TREE, ok_PNV)))
 
 
 def arms():
   c = gigpo.get_config()
-  return tabular.arms({"GiGPO": c, "GRPO": turns.grpo(c)},
+  return tabular.arms({"GiGPO": c, "GRPO": tabular.grpo(c)},
                       TREE, environment, tabular.mean("accuracy"), steps=60)

@@ -7,7 +7,6 @@ from configs.papers import gmpo
 from experiments.claims.environments import sparse
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = ("entropy at an accuracy of 0.7, or the highest that both reach: GMPO minus the clip of "
            "tokens")
 MARGIN, RATE = 0.1, 20.0

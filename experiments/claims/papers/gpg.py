@@ -6,7 +6,6 @@ from configs.papers import gpg
 from configs.papers import grpo
 from experiments.claims.environments import sparse
 
-CLAIM = 0
 MEASURE = "accuracy of GPG after 30 steps minus that of GRPO"
 MARGIN, RATE = 0.05, 20.0
 FIRST = ("not recorded", "both arms ended with an accuracy near 1")

@@ -6,7 +6,6 @@ from configs.papers import grpo
 from experiments.claims.environments import sparse
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = "accuracy of GRPO after 30 steps minus 95% of that with a learned critic and GAE"
 MARGIN, RATE = 0.05, 20.0
 FIRST = ("confirmed", "both arms ended with an accuracy near 1")

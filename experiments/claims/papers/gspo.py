@@ -7,7 +7,6 @@ from configs.papers import gspo
 from experiments.claims.environments import sparse
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = "accuracy averaged over 150 steps: GSPO minus the clip of token ratios"
 MARGIN, RATE = 0.05, 30.0
 FIRST = ("opposite", None)

@@ -13,7 +13,6 @@ import jax.numpy as jnp
 from configs.papers import herding
 from experiments.claims.environments import reward_models
 
-CLAIM = 0
 MEASURE = "gold score from members with different layers minus that from heads on one layer"
 MARGIN, RATE = 0.1, 10.0
 FIRST = ("not recorded", "the single reward model was not overoptimised")

@@ -12,7 +12,6 @@ from configs.papers import hero
 from experiments.claims.environments import tabular
 from experiments.claims.environments import verdicts
 
-CLAIM = 0
 MEASURE = "true accuracy with HERO minus that with the rival"
 MARGIN, RATE = 0.05, 20.0
 FIRST = ("not seen", None)
@@ -27,22 +26,12 @@ def environment(key):
   fooled_PL = ~right_PL & verdicts.drawn(keys[3], TREE, fooled)
   scores_PL = 0.4 + gap * right_PL + noise * jax.random.normal(keys[4], right_PL.shape)
   scores_PL = jnp.where(fooled_PL, 0.95, scores_PL)
-
-  def verify(batch, **_):
-    at = batch.prompt_B, TREE.leaf_B(batch)
-    return dict(outcome_B=1.0 * accepted_PL[at], scores_BE=scores_PL[at][:, None])
-
-  return tabular.Environment(verify, verdicts.accuracy(TREE, right_PL))
+  return tabular.Environment(TREE.verifier(outcome_B=accepted_PL, scores_BE=scores_PL[..., None]),
+                             TREE.means(accuracy=right_PL))
 
 
 def arms():
   c = hero.get_config()
-  def alone(name):
-    return tabular.changed(
-        c, rewards=dict(outcome=dict(name=name, coef=1.0)),
-        advantages=dict(outcome=dict(name="group.grpo"), whiten=False))
-  return tabular.arms({
-      "HERO": c,
-      "verdict only": alone("outcome.verdict"),
-      "score only": alone("shaping.plain"),
-  }, TREE, environment, "accuracy", steps=150)
+  return tabular.arms(
+      {"HERO": c, "verdict only": tabular.grpo(c), "score only": tabular.grpo(c, "shaping.plain")},
+      TREE, environment, "accuracy", steps=150)

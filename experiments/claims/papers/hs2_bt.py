@@ -11,9 +11,10 @@ by the true gap.
 
 Confidence in the formula: medium.
 """
+import functools
+
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 
 from experiments.claims.environments import learn
@@ -23,7 +24,6 @@ from rlx.losses import reward_model
 CLAIMS = ("Bradley-Terry scaled by the strength of a preference is better than plain Bradley-Terry "
           "and than the strength as a margin",
           "Bradley-Terry and regression on ratings are equally good if their data match")
-CLAIM = 0
 MEASURE = "accuracy with scaled Bradley-Terry minus that of the rival"
 MARGIN, RATE = 0.01, 0.5
 FIRST = ("not seen", None)
@@ -36,7 +36,7 @@ LOSSES = {
 
 
 def scores(seed, rate, loss_of):
-  """Returns the scores of new pairs, [better or worse, pair]."""
+  """Returns the scores of new pairs, of the better ones and of the worse ones."""
   keys = jax.random.split(jax.random.key(seed), 4)
   true_D = jax.random.normal(keys[0], (SIZE,)) / SIZE**0.5
   x_2ND = jax.random.normal(keys[1], (2, PAIRS, SIZE))
@@ -49,12 +49,9 @@ def scores(seed, rate, loss_of):
                                               jnp.ones(PAIRS, bool)), optax.sgd(rate), steps=300)
   new_2ND = jax.random.normal(keys[3], (2, 4000, SIZE))
   better_N = (new_2ND[0] - new_2ND[1]) @ true_D > 0
-  return jnp.where(better_N[:, None], new_2ND, new_2ND[::-1]) @ weights_D
+  return tuple(jnp.where(better_N[:, None], new_2ND, new_2ND[::-1]) @ weights_D)
 
 
 def arms():
-  def accuracy(loss_of):
-    run = jax.jit(jax.vmap(lambda seed, rate: scores(seed, rate, loss_of)))
-    return lambda seeds, rates: np.array([
-        evaluation.pair_accuracy(*pair_2N) for pair_2N in np.asarray(run(seeds, rates))])
-  return {name: accuracy(loss_of) for name, loss_of in LOSSES.items()}
+  return {name: learn.arm(functools.partial(scores, loss_of=loss_of), evaluation.pair_accuracy)
+          for name, loss_of in LOSSES.items()}

@@ -10,7 +10,6 @@ from configs.papers import icepop
 from experiments.claims.environments import sparse
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = ("accuracy in the second half of training with the mask minus that with the truncated "
            "weight")
 MARGIN, RATE = 0.05, 20.0
@@ -34,7 +33,6 @@ def environment(key):
 def arms():
   c = tabular.changed(icepop.get_config(), learner__epochs=4)
   truncated = dict(name="rollout_correction.tis", cap=2.0, level="token")
-  return tabular.arms({
-      "mask": c,
-      "truncation": tabular.changed(c, learner__rollout_correction=truncated),
-  }, PROBLEM.tree, environment, sparse.late, steps=30)
+  return tabular.arms(
+      {"mask": c, "truncation": tabular.changed(c, learner__rollout_correction=truncated)},
+      PROBLEM.tree, environment, sparse.late, steps=30)

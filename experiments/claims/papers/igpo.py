@@ -12,9 +12,7 @@ import jax.numpy as jnp
 from configs.papers import igpo
 from experiments.claims.environments import tabular
 from experiments.claims.environments import turns
-from experiments.claims.environments import verdicts
 
-CLAIM = 0
 MEASURE = "mean accuracy over 200 steps with the gain of each turn minus that with outcomes alone"
 MARGIN, RATE = 0.05, 30.0
 FIRST = ("confirmed", "its turns were the steps of a completion, with another estimator")
@@ -46,10 +44,10 @@ def environment(key):
                 answer_mask_BM=jnp.ones((len(batch.tokens_BT), 1), bool),
                 step_ends_BT=batch.mask_BT, **turns.columns(batch))
 
-  return tabular.Environment(verify, verdicts.accuracy(TREE, right_PL), start=start_PNV)
+  return tabular.Environment(verify, TREE.means(accuracy=right_PL), start=start_PNV)
 
 
 def arms():
   c = igpo.get_config()
-  return tabular.arms({"gains": c, "outcomes alone": turns.grpo(c)},
+  return tabular.arms({"gains": c, "outcomes alone": tabular.grpo(c)},
                       TREE, environment, tabular.mean("accuracy"), steps=200)

@@ -23,7 +23,6 @@ from rlx.losses import reward_model
 
 CLAIMS = ("an implicit reward model is 3% worse on average than one with a head if prompts or "
           "completions shift, and equal if they do not",)
-CLAIM = 0
 MEASURE = ("accuracy that the implicit model loses against the one with a head: mean of both "
            "shifts minus without a shift")
 MARGIN, RATE = 0.01, 3e-3

@@ -8,7 +8,6 @@ step.
 """
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 
 from configs.papers import implicit_prm
@@ -20,7 +19,6 @@ from rlx.evals import best_of_n
 from rlx.losses import reward_model
 from rlx.rewards import step_labels
 
-CLAIM = 0
 MEASURE = "best-of-16 accuracy of an implicit PRM minus that of a PRM with Monte Carlo labels"
 MARGIN, RATE = 0.05, 0.05
 FIRST = ("opposite", None)
@@ -30,17 +28,6 @@ GROUP, ROLLOUTS, TESTS = 16, 8, 4
 
 def prefixes(batch):
   return batch.prompt_B[:, None], batch.nodes_BT * TREE.vocab + batch.tokens_BT + 1
-
-
-def prefix_values(logits_PNV, right_PL):
-  """Returns values_PM: the probability of a right answer from every prefix, also whole ones."""
-  value_PN, levels = 1.0 * right_PL, [1.0 * right_PL]
-  for t in reversed(range(TREE.length)):
-    first, count = (TREE.vocab**t - 1) // (TREE.vocab - 1), TREE.vocab**t
-    probs_PNV = jax.nn.softmax(logits_PNV[:, first:first + count])
-    value_PN = jnp.sum(probs_PNV * value_PN.reshape(probs_PNV.shape), axis=2)
-    levels.insert(0, value_PN)
-  return jnp.concatenate(levels, axis=1)
 
 
 def implicit(key, ok_PNV, policy, batch, rate):
@@ -59,7 +46,7 @@ def implicit(key, ok_PNV, policy, batch, rate):
 
 def labelled(key, ok_PNV, policy, batch, rate):
   """Returns a function from a batch to steps_BT, learned from rollouts after every step."""
-  values_PM = prefix_values(policy, steps.right_leaves(TREE, ok_PNV))
+  values_PM = TREE.values(policy, 1.0 * steps.right_leaves(TREE, ok_PNV))
   wins_RBT = (jax.random.uniform(key, (ROLLOUTS, *batch.mask_BT.shape))
               < values_PM[prefixes(batch)])
   labels_BT = step_labels.from_values(wins_RBT.mean(axis=0), batch.mask_BT, kind="hard")
@@ -71,8 +58,6 @@ def labelled(key, ok_PNV, policy, batch, rate):
 
 def arms():
   def best(prm):
-    @jax.jit
-    @jax.vmap
     def run(seed, rate):
       keys = jax.random.split(jax.random.key(seed), 5)
       ok_PNV, policy = steps.right_steps(keys[0], TREE, 2), TREE.start(keys[1], 1.0)
@@ -80,8 +65,6 @@ def arms():
       test = TREE.sample(keys[4], policy, TESTS * GROUP)
       return steps_of(test), steps.verdict_B(ok_PNV, test)
 
-    return lambda seeds, rates: np.array([
-        best_of_n.best_of_n(best_of_n.score(steps_BT).reshape(-1, GROUP),
-                            outcome_B.reshape(-1, GROUP))
-        for steps_BT, outcome_B in zip(*map(np.asarray, run(seeds, rates)))])
+    return learn.arm(run, lambda steps_BT, outcome_B: best_of_n.best_of_n(
+        best_of_n.score(steps_BT).reshape(-1, GROUP), outcome_B.reshape(-1, GROUP)))
   return {"implicit PRM": best(implicit), "Monte Carlo labels": best(labelled)}

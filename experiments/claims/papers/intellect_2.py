@@ -10,7 +10,6 @@ from configs.papers import intellect_2
 from experiments.claims.environments import sparse
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = ("log10 of the largest sum of a logit's gradients in 50 steps: without the bound minus "
            "with it")
 MARGIN, RATE = 0.3, 300.0

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 from configs.papers import lanser
 from experiments.claims.environments import tabular
 from experiments.claims.environments import turns
+from experiments.claims.environments import verdicts
 
-CLAIM = 0
 MEASURE = "accuracy over 100 steps with rewards of edits minus that with outcomes alone"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("not seen", None)
@@ -47,11 +47,8 @@ def environment(key, *, is_paid):
     return dict(outcome_B=outcome_B, **turns.columns(batch),
                 turn_rewards_BT=rewards_BT.at[:, -1].add(outcome_B))
 
-  tokens_LT, mask_LT = map(jnp.asarray, TREE.leaves)
-  right_PL = jnp.stack([
-      left(TREE.batch(jnp.full(len(tokens_LT), p), tokens_LT, mask_LT))[:, -1] == 0
-      for p in range(TREE.prompts)])
-  return tabular.Environment(verify, lambda x: dict(accuracy=TREE.expected_P(x, right_PL).mean()))
+  right_PL = verdicts.of_leaves(TREE, lambda batch: left(batch)[:, -1] == 0)
+  return tabular.Environment(verify, TREE.means(accuracy=right_PL))
 
 
 def arms():

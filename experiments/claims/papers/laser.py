@@ -43,8 +43,6 @@ def arms():
   c_ref, beta = c.learner.auxiliary.c_ref, c.learner.auxiliary.beta_v
   loss_of = methods.resolved(c).auxiliary
 
-  @jax.jit
-  @jax.vmap
   def run(seed, rate):
     keys = jax.random.split(jax.random.key(seed), 3)
     constants = tabular.around(keys[2], (0.6, 1.5))
@@ -64,6 +62,5 @@ def arms():
     def right(answer_B, score_B):
       pairs = zip(answer_B.reshape(-1, GROUP), weight_of(score_B).reshape(-1, GROUP))
       return np.mean([pass_at_k.majority(list(a_G), w_G) == 0 for a_G, w_G in pairs])
-    return lambda seeds, rates: np.array([
-        right(*one) for one in zip(*jax.device_get(run(seeds, rates)))])
+    return learn.arm(run, right)
   return {"self-reward": votes(lambda score_B: score_B), "majority": votes(np.ones_like)}

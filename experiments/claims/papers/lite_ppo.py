@@ -7,7 +7,6 @@ from configs.papers import lite_ppo
 from experiments.claims.environments import sparse
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = "accuracy after 30 steps: Lite PPO minus GRPO's standard deviation and mean"
 MARGIN, RATE = 0.05, 30.0
 FIRST = ("confirmed", "both arms ended with an accuracy near 1")
@@ -15,8 +14,6 @@ FIRST = ("confirmed", "both arms ended with an accuracy near 1")
 
 def arms():
   problem, c = sparse.endings(), lite_ppo.get_config()
-  return problem.arms({
-      "Lite PPO": c,
-      "GRPO": tabular.changed(c, advantages__outcome=dict(name="group.grpo"),
-                              learner__aggregation="seq-mean-token-mean"),
-  }, "accuracy", steps=30)
+  grpo = tabular.changed(c, advantages__outcome=dict(name="group.grpo"),
+                         learner__aggregation="seq-mean-token-mean")
+  return problem.arms({"Lite PPO": c, "GRPO": grpo}, "accuracy", steps=30)

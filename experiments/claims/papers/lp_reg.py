@@ -12,7 +12,6 @@ import jax.numpy as jnp
 from configs.papers import lp_reg
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = "accuracy after 300 steps with the divergence minus that without it"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("not recorded", "the baseline did not learn")
@@ -34,9 +33,8 @@ def environment(key):
     return dict(outcome_B=1.0 * (drawn_B < chance(batch.prompt_B, *batch.tokens_BT.T)))
 
   chance_PL = chance(jnp.arange(8)[:, None], *jnp.asarray(TREE.leaves[0]).T[:, None])
-  return tabular.Environment(
-      verify, lambda x: dict(accuracy=TREE.expected_P(x, chance_PL).mean()),
-      start=TREE.start().at[:, 0].set(start_V))
+  return tabular.Environment(verify, TREE.means(accuracy=chance_PL),
+                             start=TREE.start().at[:, 0].set(start_V))
 
 
 def arms():

@@ -35,8 +35,6 @@ def arms():
 
     return tabular.Environment(verify, lambda x: dict(good=tree.expected_P(
         x, jnp.all(scores_PLE > threshold, axis=2)).mean()))
-  return tabular.arms({
-      "log-sigmoids": c,
-      "mean": tabular.changed(c,
-          rewards__outcome=dict(name="shaping.ensemble", coef=1.0, kind="mean")),
-  }, tree, environment, "good", steps=200)
+  mean = dict(name="shaping.ensemble", coef=1.0, kind="mean")
+  return tabular.arms({"log-sigmoids": c, "mean": tabular.changed(c, rewards__outcome=mean)},
+                      tree, environment, "good", steps=200)

@@ -6,7 +6,6 @@ from configs.papers import luspo
 from experiments.claims.environments import sparse
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = "length of completions after 150 steps: LUSPO minus GSPO"
 MARGIN, RATE = 0.15, 20.0
 FIRST = ("confirmed", None)
@@ -14,8 +13,6 @@ FIRST = ("confirmed", None)
 
 def arms():
   problem, c = sparse.endings(), tabular.changed(luspo.get_config(), learner__epochs=4)
-  return problem.arms({
-      "LUSPO": c,
-      "GSPO": tabular.changed(c, learner__loss__name="sequence.gspo",
-                              learner__aggregation="seq-mean-token-mean"),
-  }, ("length", "accuracy"), steps=150)
+  gspo = tabular.changed(c, learner__loss__name="sequence.gspo",
+                         learner__aggregation="seq-mean-token-mean")
+  return problem.arms({"LUSPO": c, "GSPO": gspo}, ("length", "accuracy"), steps=150)

@@ -20,7 +20,6 @@ from rlx.evals import verifier
 CLAIMS = ("a judge that is trained with truncated openers as wrong answers has about 0 false "
           "positives on master keys and keeps its agreement",
           "many judges accept a symbol or an opener without an answer")
-CLAIM = 0
 MEASURE = ("held-out accuracy, reduced by the false positives on texts without content: with "
            "openers minus without them")
 MARGIN, RATE = 0.05, 0.05

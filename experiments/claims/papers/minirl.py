@@ -22,7 +22,5 @@ def arms():
   environment = lambda key: drawn(key)._replace(sampler=sampler)
 
   c = tabular.changed(minirl.get_config(), learner__epochs=8)
-  return tabular.arms({
-      "clip": c,
-      "no clip": tabular.changed(c, learner__loss__clip_low=1.0, learner__loss__clip_high=1e6),
-  }, tree, environment, "accuracy", steps=100)
+  unclipped = tabular.changed(c, learner__loss__clip_low=1.0, learner__loss__clip_high=1e6)
+  return tabular.arms({"clip": c, "no clip": unclipped}, tree, environment, "accuracy", steps=100)

@@ -8,7 +8,6 @@ from configs.papers import noisy_rew
 from experiments.claims.environments import tabular
 from experiments.claims.environments import verdicts
 
-CLAIM = 0
 MEASURE = "accuracy with 40% of verdicts inverted minus the mean of those with none and with 50%"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("confirmed", None)

@@ -13,7 +13,6 @@ from configs.papers import noisy_rlvr
 from experiments.claims.environments import tabular
 from experiments.claims.environments import verdicts
 
-CLAIM = 0
 MEASURE = "accuracy from noisy verdicts with the backward correction minus that without it"
 MARGIN, RATE = 0.05, 0.05
 FIRST = ("not recorded",
@@ -26,7 +25,6 @@ def arms():
   tree = tabular.Tree(prompts=8, vocab=8, length=2)
 
   c = noisy_rlvr.get_config()
-  return tabular.arms({
-      "backward": c,
-      "uncorrected": tabular.changed(c, rewards__outcome__correction="none"),
-  }, tree, verdicts.noisy(tree, 0.1), "accuracy", steps=100, optimizer=optax.adam)
+  return tabular.arms(
+      {"backward": c, "uncorrected": tabular.changed(c, rewards__outcome__correction="none")},
+      tree, verdicts.noisy(tree, 0.1), "accuracy", steps=100, optimizer=optax.adam)

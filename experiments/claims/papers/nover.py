@@ -36,14 +36,12 @@ def environment(key):
 
   tokens_LT, mask_LT = map(jnp.asarray, TREE.leaves)
   logps_PL = jax.vmap(lambda p: answer_logps(jnp.full(len(tokens_LT), p), tokens_LT))(jnp.arange(6))
-  return tabular.Environment(verify, lambda x: dict(
-      length=TREE.expected_P(x, mask_LT.sum(axis=1)[None]).mean(),
-      answer=TREE.expected_P(x, logps_PL).mean()))
+  return tabular.Environment(
+      verify, TREE.means(length=mask_LT.sum(axis=1)[None], answer=logps_PL))
 
 
 def arms():
   c = nover.get_config()
-  return tabular.arms({
-      "efficiency": c,
-      "ranks alone": tabular.changed(c, rewards__efficiency__coef=0.0),
-  }, TREE, environment, ("length", "answer"), steps=200)
+  alone = tabular.changed(c, rewards__efficiency__coef=0.0)
+  return tabular.arms({"efficiency": c, "ranks alone": alone},
+                      TREE, environment, ("length", "answer"), steps=200)

@@ -25,11 +25,7 @@ def environment(key):
   keys = jax.random.split(key)
   right_1L = jax.random.uniform(keys[0], (1, 64)) < 0.2
   lean_PNV = OTHERS.start(keys[1], 2.0)
-
-  def verify(batch, **_):
-    return dict(outcome_B=1.0 * right_1L[0, TREE.leaf_B(batch)])
-
-  return tabular.Environment(verify, lambda x: dict(
+  return tabular.Environment(TREE.verifier(outcome_B=right_1L), lambda x: dict(
       train=TREE.expected_P(x, right_1L).mean(),
       others=OTHERS.expected_P(lean_PNV + x, jnp.broadcast_to(right_1L, (64, 64))).mean()))
 

@@ -6,7 +6,6 @@ from configs.papers import opo
 from experiments.claims.environments import sparse
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = ("entropy at an accuracy of 0.7, or the highest that both reach: OPO minus GRPO's "
            "advantages")
 MARGIN, RATE = 0.1, 10.0
@@ -16,7 +15,6 @@ compare = sparse.matched
 
 def arms():
   problem, c = sparse.endings(), opo.get_config()
-  return problem.arms({
-      "OPO": c,
-      "GRPO": tabular.changed(c, advantages__outcome=dict(name="group.grpo")),
-  }, sparse.with_entropy, steps=150)
+  return problem.arms(
+      {"OPO": c, "GRPO": tabular.changed(c, advantages__outcome=dict(name="group.grpo"))},
+      sparse.with_entropy, steps=150)

@@ -7,7 +7,6 @@ An accuracy counts as reached when the curve first passes it. PRIME is not an ar
 from configs.papers import oprl
 from experiments.claims.environments import steps
 
-CLAIM = 0
 MEASURE = ("share of training steps that step rewards save, compared with outcomes alone, to an "
            "accuracy that both reach")
 MARGIN, RATE = 0.05, 10.0

@@ -8,7 +8,6 @@ from configs.papers import opsm
 from experiments.claims.environments import sparse
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = "off-policy accuracy in the second half of 60 steps with the mask minus that without it"
 MARGIN, RATE = 0.05, 30.0
 FIRST = ("not recorded", "PPO's clip had already stopped the updates that the mask would drop")
@@ -16,7 +15,6 @@ FIRST = ("not recorded", "PPO's clip had already stopped the updates that the ma
 
 def arms():
   problem, c = sparse.endings(), tabular.changed(opsm.get_config(), learner__epochs=8)
-  return problem.arms({
-      "mask": c,
-      "no mask": tabular.changed(c, learner__rollout_correction=dict(name=None)),
-  }, sparse.late, steps=60, sampler=sparse.noisy)
+  return problem.arms(
+      {"mask": c, "no mask": tabular.changed(c, learner__rollout_correction=dict(name=None))},
+      sparse.late, steps=60, sampler=sparse.noisy)

@@ -6,7 +6,6 @@ from configs.papers import otb
 from experiments.claims.environments import sparse
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = "accuracy of the token baseline with 4 completions minus 95% of that of RLOO with 32"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("not seen", None)
@@ -15,8 +14,5 @@ compare = lambda values, rloo: values - 0.95 * rloo
 
 def arms():
   problem, c = sparse.endings(), otb.get_config()
-  return problem.arms({
-      "4, token baseline": c,
-      "32, RLOO": tabular.changed(c, rollouts__per_prompt=32,
-                                  advantages__outcome=dict(name="group.rloo")),
-  }, "accuracy", steps=100)
+  rloo = tabular.changed(c, rollouts__per_prompt=32, advantages__outcome=dict(name="group.rloo"))
+  return problem.arms({"4, token baseline": c, "32, RLOO": rloo}, "accuracy", steps=100)

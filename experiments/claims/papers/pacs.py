@@ -21,8 +21,6 @@ def arms():
   tree, c = tabular.Tree(prompts=16, vocab=4, length=3), tabular.changed(
       pacs.get_config(), learner__epochs=8)
   environment = verdicts.environment(tree, 0.1, flip=0.3)
-  return tabular.arms({
-      "PACS": c,
-      "unclipped": tabular.changed(c, learner__loss=SURROGATE,
-                                   learner__aggregation="seq-mean-token-sum"),
-  }, tree, environment, "accuracy", steps=100)
+  unclipped = tabular.changed(c, learner__loss=SURROGATE, learner__aggregation="seq-mean-token-sum")
+  return tabular.arms({"PACS": c, "unclipped": unclipped},
+                      tree, environment, "accuracy", steps=100)

@@ -12,7 +12,6 @@ import jax.numpy as jnp
 from configs.papers import par
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = "gold score over 300 steps with PAR minus that with the plain score"
 MARGIN, RATE = 0.2, 10.0
 FIRST = ("confirmed", "PAR compared with a constant score, and its k was not that of the config")
@@ -31,9 +30,8 @@ def arms():
       liked_B = jnp.sum(batch.tokens_BT == 1, axis=1)
       return dict(outcome_B=jnp.zeros(len(liked_B)), scores_BE=slope * liked_B[:, None])
 
-    return tabular.Environment(verify, lambda x: dict(gold=TREE.expected_P(x, gold_L[None]).mean()))
-  return tabular.arms({
-      "PAR": c,
-      "plain score": tabular.changed(c,
-          rewards__outcome=dict(name="shaping.plain", coef=1.0, kind="linear")),
-  }, TREE, environment, tabular.mean("gold"), steps=300)
+    return tabular.Environment(verify, TREE.means(gold=gold_L[None]))
+
+  plain = dict(name="shaping.plain", coef=1.0, kind="linear")
+  return tabular.arms({"PAR": c, "plain score": tabular.changed(c, rewards__outcome=plain)},
+                      TREE, environment, tabular.mean("gold"), steps=300)

@@ -12,7 +12,6 @@ from configs.papers import pav
 from experiments.claims.environments import chains
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = "mean accuracy over 150 steps with rewards for progress minus that of the rival"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("opposite",
@@ -20,17 +19,6 @@ FIRST = ("opposite",
          "outcome minus a baseline for any prover; a second version had a value of start that is "
          "not the config's")
 TREE = chains.TREE
-
-
-def values(logits_PNV, right_PL):
-  """The probability of a right answer from every node and, after all tokens, of every leaf."""
-  by_depth, nodes = [right_PL], TREE.nodes
-  while nodes:
-    count = by_depth[0].shape[1] // TREE.vocab
-    chance_PNV = jax.nn.softmax(logits_PNV[:, nodes - count:nodes])
-    by_depth.insert(0, jnp.sum(chance_PNV * by_depth[0].reshape(chance_PNV.shape), axis=2))
-    nodes -= count
-  return jnp.concatenate(by_depth, axis=1)
 
 
 def environment(key):
@@ -44,7 +32,7 @@ def environment(key):
   right_PL = 1.0 * chains.over_prompts(tokens_LT, before_LT == 0)
 
   def verify(batch, logits_PNV, **_):
-    prover_PN = 1 - (1 - values(logits_PNV, right_PL)) ** 128
+    prover_PN = 1 - (1 - TREE.values(logits_PNV, right_PL)) ** 128
     after_BT = batch.nodes_BT * TREE.vocab + batch.tokens_BT + 1
     return env.verify(batch) | dict(step_scores_BT=prover_PN[batch.prompt_B[:, None], after_BT])
 

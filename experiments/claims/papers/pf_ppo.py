@@ -8,9 +8,7 @@ import jax
 
 from configs.papers import pf_ppo
 from experiments.claims.environments import tabular
-from experiments.claims.environments import verdicts
 
-CLAIM = 0
 MEASURE = "mean accuracy over 150 steps with filtered completions minus that with all"
 MARGIN, RATE = 0.05, 4.0
 FIRST = ("confirmed", None)
@@ -22,19 +20,14 @@ def environment(key):
   quality_PL = jax.random.uniform(keys[0], (8, 64))
   right_PL = quality_PL > tabular.around(keys[1], 0.7)
   error_PL = quality_PL * (1 - quality_PL) * jax.random.normal(keys[2], (8, 64))
-  verdict = verdicts.verifier(TREE, right_PL)
-
-  def verify(batch, key, **_):
-    score_B = (quality_PL + error_PL)[batch.prompt_B, TREE.leaf_B(batch)]
-    return dict(verdict(batch, key=key), scores_BE=score_B[:, None])
-
-  return tabular.Environment(verify, verdicts.accuracy(TREE, right_PL))
+  return tabular.Environment(
+      TREE.verifier(outcome_B=right_PL, scores_BE=(quality_PL + error_PL)[..., None]),
+      TREE.means(accuracy=right_PL))
 
 
 def arms():
   c = pf_ppo.get_config()
-  return tabular.arms({
-      "filtered": c,
-      "all": tabular.changed(
-          c, rollouts__select_completions=dict(name="select_completions.everything")),
-  }, TREE, environment, tabular.mean("accuracy"), steps=150)
+  every = dict(name="select_completions.everything")
+  return tabular.arms(
+      {"filtered": c, "all": tabular.changed(c, rollouts__select_completions=every)},
+      TREE, environment, tabular.mean("accuracy"), steps=150)

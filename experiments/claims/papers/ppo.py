@@ -8,7 +8,6 @@ from configs.papers import ppo
 from experiments.claims.environments import sparse
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = "accuracy after 30 steps with a clip of 0.2 minus that of the rival"
 MARGIN, RATE = 0.05, 100.0
 FIRST = ("opposite",

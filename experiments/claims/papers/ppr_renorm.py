@@ -14,7 +14,6 @@ from experiments.claims.environments import tabular
 from experiments.claims.environments import turns
 from experiments.claims.environments import verdicts
 
-CLAIM = 0
 MEASURE = "accuracy learned from shifted scores of turns minus that from scores as they are"
 MARGIN, RATE = 0.05, 4.0
 FIRST = ("confirmed", "its turns were the steps of a completion")
@@ -38,13 +37,11 @@ def environment(key):
     return dict(outcome_B=outcome_B, **turns.columns(batch), turn_rewards_BT=turns.with_outcome(
         scores_V[batch.tokens_BT], outcome_B, batch.mask_BT))
 
-  return tabular.Environment(verify, verdicts.accuracy(TREE, verdicts.of_leaves(TREE, chance)))
+  return tabular.Environment(verify, TREE.means(accuracy=verdicts.of_leaves(TREE, chance)))
 
 
 def arms():
   c = ppr_renorm.get_config()
-  return tabular.arms({
-      "shifted": c,
-      "as they are": tabular.changed(
-          c, rewards__turns=dict(name="turns.environment", coef=1.0)),
-  }, TREE, environment, "accuracy", steps=300)
+  plain = tabular.changed(c, rewards__turns=dict(name="turns.environment", coef=1.0))
+  return tabular.arms({"shifted": c, "as they are": plain},
+                      TREE, environment, "accuracy", steps=300)

@@ -8,7 +8,6 @@ steps until an arm first has the accuracy that both arms reach.
 from configs.papers import prime
 from experiments.claims.environments import steps
 
-CLAIM = 0
 MEASURE = "share of the steps of outcomes alone that dense rewards save to the accuracy both reach"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("confirmed", "beta was the quickstart's, not the config's")

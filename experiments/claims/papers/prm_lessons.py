@@ -14,7 +14,6 @@ Confidence in the formula: medium.
 """
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 
 from experiments.claims.environments import learn
@@ -26,7 +25,6 @@ from rlx.rewards import step_labels
 CLAIMS = ("labels on which Monte Carlo values and a judge agree, about 40% of the data, train a "
           "better PRM than the labels of either",
           "PRMs trained on Monte Carlo labels score outcomes rather than steps")
-CLAIM = 0
 MEASURE = "the F1 of first errors with labels of consensus minus that with labels of one labeller"
 MARGIN, RATE = 0.05, 1.0
 FIRST = ("not seen", "the measure took the better labeller of each seed")
@@ -62,8 +60,6 @@ def labels(key, is_right_BJ, difficulty_B1, hard, luck, error):
 
 def arms():
   def f1(labeller):
-    @jax.jit
-    @jax.vmap
     def run(seed, rate):
       keys = jax.random.split(jax.random.key(seed), 4)
       sign, *rest = tabular.around(keys[0], (0.5, 0.5, 0.05, 1 / 12))
@@ -77,7 +73,5 @@ def arms():
       return new_BJD @ weights_D, step_labels.first_error(
           1.0 * right_BJ, jnp.ones(right_BJ.shape, bool))
 
-    return lambda seeds, rates: np.array([
-        step_errors.tune(*one, count=41)[1]
-        for one in zip(*map(np.asarray, run(seeds, rates)))])
+    return learn.arm(run, lambda *one: step_errors.tune(*one, count=41)[1])
   return {name: f1(name) for name in ("consensus", "Monte-Carlo values", "judge")}

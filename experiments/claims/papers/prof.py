@@ -14,7 +14,6 @@ from configs.papers import prof
 from experiments.claims.environments import tabular
 from experiments.claims.environments import verdicts
 
-CLAIM = 0
 MEASURE = "accuracy with step scores as a filter minus that with them added to the verdict"
 MARGIN, RATE = 0.05, 20.0
 FIRST = ("not seen", "the config's filter of prompts was switched off")
@@ -29,23 +28,15 @@ def environment(key):
                + 0.15 * jax.random.normal(keys[2], (*right_PL.shape, 4)))
   filler_LT = jnp.asarray(TREE.leaves[0]) == 1
   score_PL = jnp.mean(jnp.where(filler_LT, liked, steps_PLT), axis=2)
-  verdict = verdicts.verifier(TREE, right_PL)
-
-  def verify(batch, key, **_):
-    score_B = score_PL[batch.prompt_B, TREE.leaf_B(batch)]
-    return verdict(batch, key=key) | dict(scores_BE=score_B[:, None])
-
-  return tabular.Environment(verify, verdicts.accuracy(TREE, right_PL))
+  return tabular.Environment(TREE.verifier(outcome_B=right_PL, scores_BE=score_PL[..., None]),
+                             TREE.means(accuracy=right_PL))
 
 
 def arms():
-
   c = prof.get_config()
-  blend = dict(outcome=dict(name="outcome.verdict", coef=1.0),
-               score=dict(name="shaping.plain", coef=1.0))
-  return tabular.arms({
-      "filter": c,
-      "blend": tabular.changed(
-          c, rollouts__select_completions=dict(name="select_completions.everything"),
-          rewards=blend, advantages=dict(total=dict(name="group.grpo"), whiten=False)),
-  }, TREE, environment, "accuracy", steps=150)
+  blend = tabular.changed(
+      c, rollouts__select_completions=dict(name="select_completions.everything"),
+      rewards=dict(outcome=dict(name="outcome.verdict", coef=1.0),
+                   score=dict(name="shaping.plain", coef=1.0)),
+      advantages=dict(total=dict(name="group.grpo"), whiten=False))
+  return tabular.arms({"filter": c, "blend": blend}, TREE, environment, "accuracy", steps=150)

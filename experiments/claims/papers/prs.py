@@ -10,10 +10,7 @@ import jax.numpy as jnp
 
 from configs.papers import prs
 from experiments.claims.environments import tabular
-from experiments.claims.environments import turns
-from experiments.claims.environments import verdicts
 
-CLAIM = 0
 MEASURE = "mean accuracy over 100 steps with rewards in stages minus that with verdicts"
 MARGIN, RATE = 0.05, 30.0
 FIRST = ("opposite", None)
@@ -43,10 +40,10 @@ def environment(key):
     ranks_LT = ranks(jnp.full(len(leaves_LT), prompt), leaves_LT)
     return (ranks_LT[:, :2] < 2).all(axis=1) & (ranks_LT[:, 2] == 0)
 
-  return tabular.Environment(verify, verdicts.accuracy(TREE, jax.vmap(right_L)(jnp.arange(P))))
+  return tabular.Environment(verify, TREE.means(accuracy=jax.vmap(right_L)(jnp.arange(P))))
 
 
 def arms():
   c = prs.get_config()
-  return tabular.arms({"stages": c, "verdicts": turns.grpo(c)}, TREE, environment,
+  return tabular.arms({"stages": c, "verdicts": tabular.grpo(c)}, TREE, environment,
                       tabular.mean("accuracy"), steps=100)

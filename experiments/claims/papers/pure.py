@@ -11,7 +11,6 @@ import jax.numpy as jnp
 from configs.papers import pure
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = "accuracy learned from the softmin of step scores minus that from their sum"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("confirmed",
@@ -36,7 +35,7 @@ def environment(key):
     return dict(outcome_B=1.0 * is_right(batch.tokens_BT, batch.mask_BT),
                 step_scores_BT=scores_5[kind_BT], step_ends_BT=batch.mask_BT)
 
-  return tabular.Environment(verify, lambda x: dict(accuracy=TREE.expected_P(x, right_1L).mean()))
+  return tabular.Environment(verify, TREE.means(accuracy=right_1L))
 
 
 def arms():

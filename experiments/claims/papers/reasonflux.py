@@ -10,9 +10,7 @@ import jax.numpy as jnp
 from configs.papers import reasonflux
 from experiments.claims.environments import steps
 from experiments.claims.environments import tabular
-from experiments.claims.environments import verdicts
 
-CLAIM = 0
 MEASURE = "accuracy after 300 steps learned from the blend minus that from verdicts alone"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("not seen", "with chains of three steps both arms ended with an accuracy near 1")
@@ -30,7 +28,7 @@ def environment(key):
                 step_scores_BT=score_PNV[
                     batch.prompt_B[:, None], batch.nodes_BT, batch.tokens_BT])
 
-  return tabular.Environment(verify, verdicts.accuracy(TREE, steps.right_leaves(TREE, ok_PNV)))
+  return tabular.Environment(verify, TREE.means(accuracy=steps.right_leaves(TREE, ok_PNV)))
 
 
 def arms():

@@ -6,12 +6,9 @@ from configs.papers import ref_ema
 from experiments.claims.environments import tabular
 from experiments.claims.environments import verdicts
 
-CLAIM = 0
 MEASURE = "accuracy with a reference that follows the policy minus that with a fixed one"
 MARGIN, RATE = 0.05, 2.0
-FIRST = ("confirmed",
-         "the check was classified as an illustration until it had another outcome at tuned "
-         "learning rates")
+FIRST = ("confirmed", "it was taken to follow from the formula until rates were tuned")
 
 
 def arms():

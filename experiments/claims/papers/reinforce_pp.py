@@ -13,7 +13,6 @@ from configs.papers import reinforce_pp
 from experiments.claims.environments import tabular
 from experiments.claims.environments import verdicts
 
-CLAIM = 0
 MEASURE = "accuracy on all prompts: statistics of the batch minus statistics of each prompt"
 MARGIN, RATE = 0.05, 5.0
 FIRST = ("not seen", None)
@@ -32,14 +31,12 @@ def environment(key):
   right_PL = jax.random.uniform(keys[1], (8, 125)) < share_L
   start_1NV = jax.random.normal(keys[2], (1, TREE.nodes, 5))
   return tabular.Environment(
-      verdicts.verifier(TREE, right_PL),
-      lambda x: dict(accuracy=TREE.expected_P(x, share_L).mean()),
+      verdicts.verifier(TREE, right_PL), TREE.means(accuracy=share_L),
       start=jnp.broadcast_to(start_1NV, (8, TREE.nodes, 5)))
 
 
 def arms():
   c = reinforce_pp.get_config()
-  return tabular.arms({
-      "batch": c,
-      "prompt": tabular.changed(c, advantages__total=dict(name="group.grpo")),
-  }, TREE, environment, "accuracy", steps=200, optimizer=tied)
+  return tabular.arms(
+      {"batch": c, "prompt": tabular.changed(c, advantages__total=dict(name="group.grpo"))},
+      TREE, environment, "accuracy", steps=200, optimizer=tied)

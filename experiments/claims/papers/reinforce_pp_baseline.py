@@ -10,7 +10,6 @@ from configs.papers import reinforce_pp_baseline
 from experiments.claims.environments import sparse
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = "accuracy with the batch's statistics minus that with z-scores of the group"
 MARGIN, RATE = 0.05, 20.0
 FIRST = ("not seen", None)
@@ -27,7 +26,6 @@ def environment(key):
 
 def arms():
   c = reinforce_pp_baseline.get_config()
-  return tabular.arms({
-      "batch": c,
-      "group": tabular.changed(c, advantages__outcome=dict(name="group.grpo")),
-  }, PROBLEM.tree, environment, sparse.late, steps=200)
+  return tabular.arms(
+      {"batch": c, "group": tabular.changed(c, advantages__outcome=dict(name="group.grpo"))},
+      PROBLEM.tree, environment, sparse.late, steps=200)

@@ -10,7 +10,6 @@ from configs.papers import remax
 from experiments.claims.environments import sparse
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = "accuracy of ReMax after 60 steps minus that of REINFORCE without a baseline"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("not seen", None)

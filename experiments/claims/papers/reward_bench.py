@@ -21,7 +21,6 @@ from rlx.evals import reward_model
 from rlx.losses import prm
 
 CLAIMS = ("models trained by DPO rank completions worse without their reference",)
-CLAIM = 0
 MEASURE = "accuracy on pairs by log pi / pi_ref minus that by log pi alone"
 MARGIN, RATE = 0.05, 20.0
 FIRST = ("not seen", "DPO was far from its reference after 200 steps at a larger learning rate")

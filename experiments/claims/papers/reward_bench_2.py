@@ -21,7 +21,6 @@ from rlx.evals import best_of_n
 from rlx.evals import reward_model
 
 CLAIMS = ("its score correlates with the result of best of n, and less with that of PPO",)
-CLAIM = 0
 MEASURE = ("rank correlation of the benchmark with best of 16, over reward models, minus that with "
            "PPO")
 MARGIN, RATE = 0.05, 160.0
@@ -46,9 +45,7 @@ def drawn(key):
 
 def environment(key):
   _, score_PL, start_PNV = drawn(key)
-  def verify(batch, **_):
-    return dict(outcome_B=score_PL[batch.prompt_B, TREE.leaf_B(batch)])
-  return tabular.Environment(verify, lambda logits_PNV: {}, start=start_PNV)
+  return tabular.Environment(TREE.verifier(outcome_B=score_PL), TREE.means(), start=start_PNV)
 
 
 def correlations(seed, trained_PNV):

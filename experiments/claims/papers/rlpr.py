@@ -12,7 +12,6 @@ from configs.papers import rlpr
 from experiments.claims.environments import answers
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = "share of sound reasonings learned from the mean probability minus that from the product"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("not seen", None)

@@ -9,7 +9,6 @@ from configs.papers import rm_ens
 from experiments.claims.environments import reward_models
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = "gold score learned from UWO of five reward models minus that from one of them"
 MARGIN, RATE = 0.1, 10.0
 FIRST = ("not recorded", "the single reward model was not overoptimised")
@@ -18,7 +17,6 @@ ONE = dict(name="shaping.ensemble", coef=1.0, kind="nominal_min", weight=1.0)
 
 def arms():
   c = rm_ens.get_config()
-  return reward_models.arms({
-      "UWO of five": c,
-      "one model": tabular.changed(c, rewards__outcome=ONE),
-  }, "gold", steps=200)
+  return reward_models.arms(
+      {"UWO of five": c, "one model": tabular.changed(c, rewards__outcome=ONE)},
+      "gold", steps=200)

@@ -15,11 +15,8 @@ import jax
 from configs.papers import rloo
 from experiments.claims.environments import tabular
 
-CLAIMS = (
-    "a less accurate reward model can teach faster than a perfect one, if its rewards vary more "
-    "under the policy",
-)
-CLAIM = 0
+CLAIMS = ("a less accurate reward model can teach faster than a perfect one, if its rewards vary "
+          "more under the policy",)
 MEASURE = "quality after 100 steps with the varied reward model minus that with the accurate one"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("confirmed", None)
@@ -31,15 +28,11 @@ def environment(key, *, varied):
   quality_PL = jax.random.uniform(keys[0], (8, 64))
   reward_PL = (quality_PL + tabular.around(keys[1], 0.2) * jax.random.normal(keys[2], (8, 64))
                if varied else 0.4 + tabular.around(keys[1], 0.2) * quality_PL)
-  def verify(batch, **_):
-    return dict(outcome_B=reward_PL[batch.prompt_B, TREE.leaf_B(batch)])
-  return tabular.Environment(
-      verify, lambda x: dict(quality=TREE.expected_P(x, quality_PL).mean()),
-      start=TREE.start(keys[3], 1.0))
+  return tabular.Environment(TREE.verifier(outcome_B=reward_PL), TREE.means(quality=quality_PL),
+                             start=TREE.start(keys[3], 1.0))
 
 
 def arms():
-  def arm(varied):
-    return tabular.arm(rloo.get_config(), TREE, functools.partial(environment, varied=varied),
-                       "quality", steps=100)
-  return {"varied": arm(True), "accurate": arm(False)}
+  return {name: tabular.arm(rloo.get_config(), TREE, functools.partial(environment, varied=varied),
+                            "quality", steps=100)
+          for name, varied in (("varied", True), ("accurate", False))}

@@ -12,7 +12,6 @@ from configs.papers import rover
 from experiments.claims.environments import tabular
 from experiments.claims.environments import verdicts
 
-CLAIM = 0
 MEASURE = "distinct right completions in 16 samples with ROVER minus those with PPO's loss"
 MARGIN, RATE = 0.3, 5.0
 FIRST = ("not recorded", "both arms kept about one of the right completions")

@@ -12,13 +12,10 @@ from configs.papers import rsbs
 from experiments.claims.environments import chains
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = ("distance in accuracy between the product and another aggregate minus that between two "
            "seeds")
 MARGIN, RATE = 0.05, 10.0
-FIRST = ("confirmed",
-         "the check was classified as an illustration until it had another outcome at tuned "
-         "learning rates")
+FIRST = ("confirmed", "it was taken to follow from the formula until rates were tuned")
 OTHER = 10**6  # Added to a seed to get the seed of a second run of the same arm.
 
 

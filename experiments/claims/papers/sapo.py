@@ -7,7 +7,6 @@ from configs.papers import sapo
 from experiments.claims.environments import sparse
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = "accuracy in the second half of 30 steps: SAPO minus the rival"
 MARGIN, RATE = 0.05, 40.0
 FIRST = ("not recorded", "both arms ended with an accuracy near 1")

@@ -13,7 +13,6 @@ from configs.papers import sar
 from experiments.claims.environments import tabular
 from experiments.claims.environments import verdicts
 
-CLAIM = 0
 MEASURE = "right answers per token with the self-aligned term minus those with verdicts alone"
 MARGIN, RATE = 0.02, 100.0
 FIRST = ("confirmed", None)
@@ -43,18 +42,15 @@ def environment(key):
   fill_PN, own_PN = tabular.around(key, jnp.full((2, 4, TREE.nodes), 1.5))
   right_PL = verdicts.of_leaves(TREE, is_right)
   length_L = jnp.asarray(TREE.leaves[1].sum(axis=1))
-  def measure(logits_PNV):
-    mean = lambda values_PL: TREE.expected_P(logits_PNV, values_PL).mean()
-    return dict(accuracy=mean(right_PL), length=mean(length_L))
-  return tabular.Environment(verify, measure, start=TREE.start().at[:, :, 1].set(
-      fill_PN).at[jnp.arange(4), :, OWN_P].set(own_PN))
+  return tabular.Environment(
+      verify, TREE.means(accuracy=right_PL, length=length_L),
+      start=TREE.start().at[:, :, 1].set(fill_PN).at[jnp.arange(4), :, OWN_P].set(own_PN))
 
 
 def arms():
   c = sar.get_config()
   def per_token(curves):
     return curves["accuracy"][:, -1] / curves["length"][:, -1], curves["accuracy"][:, -1]
-  return tabular.arms({
-      "self-aligned": c,
-      "verdicts alone": tabular.changed(c, rewards__aligned__coef=0.0),
-  }, TREE, environment, per_token, steps=150)
+  return tabular.arms(
+      {"self-aligned": c, "verdicts alone": tabular.changed(c, rewards__aligned__coef=0.0)},
+      TREE, environment, per_token, steps=150)

@@ -8,7 +8,6 @@ from configs.papers import semi_online_dpo
 from experiments.claims.environments import tabular
 from experiments.claims.environments import verdicts
 
-CLAIM = 0
 MEASURE = "accuracy after 200 steps of DPO with s = 10 minus that of offline DPO"
 MARGIN, RATE, STEPS = 0.05, 50.0, 200
 FIRST = ("confirmed", None)

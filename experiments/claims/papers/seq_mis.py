@@ -7,7 +7,6 @@ from configs.papers import seq_mis
 from experiments.claims.environments import sparse
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = ("accuracy in the second half of training with weights of completions minus that with "
            "weights of tokens")
 MARGIN, RATE = 0.05, 30.0

@@ -8,7 +8,6 @@ from configs.papers import simko
 from experiments.claims.environments import tabular
 from experiments.claims.environments import verdicts
 
-CLAIM = 0
 MEASURE = "pass@8 after 200 steps with SimKO minus that with alpha = 0 and penalty = 1"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("not seen", None)

@@ -12,7 +12,6 @@ from configs.papers import spurious_rewards
 from experiments.claims.environments import steps
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = "accuracy of skilled policies after 200 steps of random rewards minus that before"
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("opposite", None)
@@ -26,9 +25,8 @@ def environment(key):
   def verify(batch, key, **_):
     return dict(outcome_B=steps.verdict_B(ok_PNV, batch),
                 noise_B=jax.random.uniform(key, batch.prompt_B.shape))
-  return tabular.Environment(
-      verify, lambda x: dict(accuracy=TREE.expected_P(x, right_PL).mean()),
-      start=TREE.start(keys[1], 0.5) + tabular.around(keys[2], ok_PNV))
+  return tabular.Environment(verify, TREE.means(accuracy=right_PL),
+                             start=TREE.start(keys[1], 0.5) + tabular.around(keys[2], ok_PNV))
 
 
 def arms():

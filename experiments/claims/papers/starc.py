@@ -16,7 +16,6 @@ from rlx.evals import starc
 
 CLAIMS = ("its distance correlates with regret more closely than EPIC's",
           "it does not depend on potentials and scale")
-CLAIM = 0
 MEASURE = "rank correlation with regret over pairs of rewards: STARC minus EPIC"
 MARGIN, FIRST = 0.05, ("confirmed", None)
 Z, A, GAMMA, PAIRS = 8, 3, 0.9, 200

@@ -12,7 +12,6 @@ from configs.papers import steer
 from experiments.claims.environments import tabular
 from experiments.claims.environments import verdicts
 
-CLAIM = 0
 MEASURE = "change of entropy in nats until the accuracy is 0.8: the rival minus STEER"
 MARGIN, RATE = 0.1, 1.0
 FIRST = ("not recorded", "the learning rate was so large that the arms did not differ")
@@ -30,16 +29,13 @@ def compare(steer_I, rival_I):
 
 def arms():
   c = tabular.changed(steer.get_config(), learner__epochs=4)
-  off = dict(learner__token_weight=dict(name=None))
-  bonus = off | dict(learner__entropy_coef=0.01, learner__loss__clip_high=0.2)
+  higher = tabular.changed(c, learner__token_weight=dict(name=None))
+  bonus = tabular.changed(higher, learner__entropy_coef=0.01, learner__loss__clip_high=0.2)
   def moved(curves):
     accuracy_IS = curves["accuracy"]
     counts_IS = np.ones_like(accuracy_IS, bool)  # Includes the step that reaches it.
     counts_IS[:, 1:] = np.maximum.accumulate(accuracy_IS[:, :-1], axis=1) < 0.8
     gone_IS = np.abs(curves["entropy"] - curves["entropy"][:, :1])
     return np.max(gone_IS * counts_IS, axis=1), accuracy_IS[:, -1]
-  return tabular.arms({
-      "STEER": c,
-      "higher clip": tabular.changed(c, **off),
-      "entropy bonus": tabular.changed(c, **bonus),
-  }, TREE, environment, moved, steps=130)
+  return tabular.arms({"STEER": c, "higher clip": higher, "entropy bonus": bonus},
+                      TREE, environment, moved, steps=130)

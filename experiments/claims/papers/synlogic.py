@@ -18,7 +18,6 @@ import optax
 from configs.papers import synlogic
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = "accuracy on kinds of question that are not trained: after training minus before"
 MARGIN, RATE = 0.05, 5.0
 FIRST = ("confirmed", None)

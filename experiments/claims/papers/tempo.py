@@ -7,7 +7,6 @@ from configs.papers import tempo
 from experiments.claims.environments import tabular
 from experiments.claims.environments import verdicts
 
-CLAIM = 0
 MEASURE = "mean accuracy over 60 steps of TEMPO minus that of GRPO"
 MARGIN, RATE = 0.05, 20.0
 FIRST = ("confirmed", None)

@@ -12,7 +12,6 @@ import jax.numpy as jnp
 from configs.papers import tinyv
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = ("share of right completions learned with the second verifier minus that with the strict "
            "one alone")
 MARGIN, RATE = 0.05, 10.0
@@ -27,17 +26,12 @@ def environment(key):
   right_PL = draws_3PL[0] < right
   strict_PL = right_PL & (draws_3PL[1] < strict)
   second_PL = draws_3PL[2] < jnp.where(right_PL, 1 - missed, farmed)
-
-  def verify(batch, **_):
-    at = batch.prompt_B, TREE.leaf_B(batch)
-    return dict(outcome_B=1.0 * strict_PL[at], scores_BE=1.0 * second_PL[at][:, None])
-
-  return tabular.Environment(verify, lambda x: dict(rate=TREE.expected_P(x, right_PL).mean()))
+  return tabular.Environment(TREE.verifier(outcome_B=strict_PL, scores_BE=second_PL[..., None]),
+                             TREE.means(rate=right_PL))
 
 
 def arms():
   c = tinyv.get_config()
-  return tabular.arms({
-      "with the second": c,
-      "strict alone": tabular.changed(c, rewards__outcome__weight=0.0),
-  }, TREE, environment, "rate", steps=200)
+  return tabular.arms(
+      {"with the second": c, "strict alone": tabular.changed(c, rewards__outcome__weight=0.0)},
+      TREE, environment, "rate", steps=200)

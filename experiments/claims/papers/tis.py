@@ -8,7 +8,6 @@ from configs.papers import tis
 from experiments.claims.environments import sparse
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = "accuracy with the weight minus that without it, with samples from rounded logits"
 MARGIN, RATE = 0.05, 20.0
 FIRST = ("confirmed", "both arms ended with an accuracy near 1")
@@ -16,7 +15,6 @@ FIRST = ("confirmed", "both arms ended with an accuracy near 1")
 
 def arms():
   problem, c = sparse.rare(), tabular.changed(tis.get_config(), learner__epochs=4)
-  return problem.arms({
-      "weighted": c,
-      "unweighted": tabular.changed(c, learner__rollout_correction=dict(name=None)),
-  }, "accuracy", steps=20, sampler=lambda key, logits_PNV: 2 * jnp.round(logits_PNV / 2))
+  without = tabular.changed(c, learner__rollout_correction=dict(name=None))
+  return problem.arms({"weighted": c, "unweighted": without}, "accuracy", steps=20,
+                      sampler=lambda key, logits_PNV: 2 * jnp.round(logits_PNV / 2))

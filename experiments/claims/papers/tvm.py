@@ -25,7 +25,6 @@ from rlx.losses import reward_model
 
 CLAIMS = ("values learned from the share of right completions of a prefix are better for search "
           "than those learned from outcomes",)
-CLAIM = 0
 MEASURE = "value of the half completion that is picked: labels of prefixes minus labels of outcomes"
 MARGIN, RATE = 0.05, 0.1
 FIRST = ("not seen", None)
@@ -79,6 +78,5 @@ def picked(seed, rate, *, by_prefix):
 
 
 def arms():
-  def arm(by_prefix):
-    return jax.jit(jax.vmap(functools.partial(picked, by_prefix=by_prefix)))
-  return {"prefixes": arm(True), "outcomes": arm(False)}
+  return {name: learn.arm(functools.partial(picked, by_prefix=by_prefix))
+          for name, by_prefix in (("prefixes", True), ("outcomes", False))}

@@ -9,7 +9,6 @@ from configs.papers import ucas
 from experiments.claims.environments import sparse
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = "entropy over completions after 200 steps, in nats: UCAS minus GRPO"
 MARGIN, RATE = 0.1, 5.0
 FIRST = ("not seen", None)

@@ -7,7 +7,6 @@ from configs.papers import vespo
 from experiments.claims.environments import sparse
 from experiments.claims.environments import tabular
 
-CLAIM = 0
 MEASURE = ("accuracy in the second half of training, with 16 passes over each batch: VESPO minus "
            "the rival")
 MARGIN, RATE = 0.05, 40.0

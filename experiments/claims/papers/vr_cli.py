@@ -28,7 +28,6 @@ def drawn(key):
 
 def arms():
   c = vr_cli.get_config()
-  return answers.arms({
-      "thresholds": c,
-      "improvement": tabular.changed(c, rewards__outcome__post="none"),
-  }, drawn, "value")
+  return answers.arms(
+      {"thresholds": c, "improvement": tabular.changed(c, rewards__outcome__post="none")},
+      drawn, "value")

@@ -15,7 +15,6 @@ from configs.papers import vsrm
 from experiments.claims.environments import tabular
 from experiments.claims.environments import verdicts
 
-CLAIM = 0
 MEASURE = "tokens of completions without rewards for steps minus those with them"
 MARGIN, RATE = 0.2, 4.0
 FIRST = ("not recorded", "the completions of the initial policy were not too long")
@@ -42,11 +41,8 @@ def environment(key):
 
   chance_PL = verdicts.of_leaves(TREE, chance)
   length_L = jnp.asarray(TREE.leaves[1].sum(axis=1))
-  def measure(logits_PNV):
-    return dict(accuracy=TREE.expected_P(logits_PNV, chance_PL).mean(),
-                length=TREE.expected_P(logits_PNV, length_L).mean())
-
-  return tabular.Environment(verify, measure, start=TREE.start() + late)
+  return tabular.Environment(verify, TREE.means(accuracy=chance_PL, length=length_L),
+                             start=TREE.start() + late)
 
 
 def arms():
@@ -54,10 +50,9 @@ def arms():
   def measures(curves):
     return np.stack([curves["length"][:, -1], curves["accuracy"][:, -1]], axis=1), (
         curves["accuracy"][:, -1])
-  return tabular.arms({
-      "with steps": c,
-      "verdict alone": tabular.changed(c, rewards__process__coef=0.0),
-  }, TREE, environment, measures, steps=300)
+  alone = tabular.changed(c, rewards__process__coef=0.0)
+  return tabular.arms({"with steps": c, "verdict alone": alone},
+                      TREE, environment, measures, steps=300)
 
 
 def compare(with_I2, without_I2):

@@ -29,13 +29,13 @@ def test_steps_to_the_threshold_and_their_ratios():
   assert gain.reached(slow[0], 0.95, "steps") == (29, True)  # The mean is that of ten steps.
   assert gain.measures(slow[0], 0.5, dict(tokens=7.0)) == dict(
       mean=0.5, after=1.0, steps=24, tokens=2407, seconds=48)
-  text = gain.tables({"task-slow": slow, "task-fast": fast}, "slow", 0.5, {})
+  text = gain.report({"task-slow": slow, "task-fast": fast}, "slow", 0.5, {})
   assert "| task | `slow` | 0.475 | 1.000 | 24 25 26 | 4 | 2000 |" in text
   ratio, low, high = gain.ratio([14, 14, 14], [24, 25, 26])
   assert low < ratio < high and ratio == pytest.approx(14 / (24 * 25 * 26) ** (1 / 3))
   assert ("| task | `fast` | +0.275 [+0.213, +0.337] | +0.000 [+0.000, +0.000] "
           f"| {ratio:.3f} [") in text
-  assert "| 40+ 40+ |" in gain.tables({"task-never": [never, never]}, "slow", 0.5, {})
+  assert "| 40+ 40+ |" in gain.report({"task-never": [never, never]}, "slow", 0.5, {})
 
 
 def test_pairs_of_steps_of_a_prompt_at_a_place():
