@@ -46,7 +46,7 @@ setuptools.setup(
         "verifiers": ["verifiers>=0.3.1,<0.4"],  # Classic environments; 0.4 has task sets alone.
         "openenv": ["openenv>=0.10"],
         "code": CODE,
-        "grids": GRIDS,  # experiments/run.py, plots.py
+        "grids": GRIDS,  # experiments/grids/run.py, plots.py
         "notebooks": GRIDS + ["ipykernel", "nbclient", "nbformat"],  # colab/ outside Colab
         "wandb": ["wandb"],
         "mlflow": ["mlflow-skinny", "sqlalchemy", "alembic"],

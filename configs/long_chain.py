@@ -1,6 +1,6 @@
 """PRIME on longer chains with noisier steps.
 
-The ablations of experiments/papers/prime.py use this task.
+The ablations of experiments/prime/ablations.py use this task.
 
   rlx sft sft_long_chain workdir=runs/starts/same
   rlx train long_chain workdir=DIR

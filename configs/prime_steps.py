@@ -57,7 +57,7 @@ def get_config(arg=""):
   c.advantages = dict(outcome=dict(name="group.rloo"), process=process, whiten=True)
   c.learner.optimizer.update(dict(
       lr=LEARNING_RATES.get(name, 5e-4), schedule="linear", total_steps=120))
-  c.eval.samples, c.eval.prm_sets = 16, ("experiments.step_tasks:right_steps",)
+  c.eval.samples, c.eval.prm_sets = 16, ("experiments.prime.step_tasks:right_steps",)
   if "prm" in words:
     if not size: c.steps, c.train_prm.prompts = 200, 6400
   else:

@@ -8,7 +8,7 @@ The first command trains on right completions for 1500 steps. The second one con
 steps (confused tasks: 400) on completions with wrong steps, so that the model gets a known share of
 its steps wrong. The third one trains an initial model of configs/prime_steps.py for 200 steps on
 those of its own completions in runs/prm/lookup that are right
-(experiments/papers/grids/prime_gain.py).
+(experiments/prime/prime_gain.py).
 """
 from rlx.configs import base
 from rlx.configs import prime_steps
@@ -27,7 +27,7 @@ def get_config(arg=""):
   of = step_tasks.TASKS[name]
   c.sft.fresh.alphabet = ("abcdefghijklmnopqrstuvwxyz=;#" if of.get("dataset") == "reverse"
                           else "0123456789Mm+-*=;#|>")
-  c.sft.target = dict(name="experiments.step_tasks:trace", wrong_rate=0.0, confused=0.0)
+  c.sft.target = dict(name="experiments.prime.step_tasks:trace", wrong_rate=0.0, confused=0.0)
   if is_noisy:
     c.model.path = f"runs/clean/{name}/model"
     c.sft.target.update(wrong_rate=of["wrong"], confused=of.get("confused", 0.0))

@@ -6,7 +6,7 @@
 
 The argument is a name of TASKS, also with -smoke. Commands run in the root of the repository. Few
 completions of the initial models are right, and every step can be checked, so that dense rewards
-have room to help. The grids of experiments/papers/grids/prime_room.py and prime_gain.py compare
+have room to help. The grids of experiments/prime/prime_room.py and prime_gain.py compare
 rewards on these tasks.
 
 The initial models of the first three tasks make random mistakes, which greedy decoding avoids.
@@ -18,7 +18,7 @@ from rlx.configs import quickstart
 
 _LOOKUP = dict(options=dict(n_min=6, n_max=8), prompt=31, completion=18)
 _CONFUSED = dict(columns=dict(strict=True), wrong=0.75, confused=0.4)
-# Data set of experiments/step_tasks.py, its options and columns, tokens of a prompt and of a
+# Data set of experiments/prime/step_tasks.py, its options and columns, tokens of a prompt and of a
 # completion; of the initial model: share of wrong steps, share of cases with systematic mistakes.
 TASKS = dict(
     chain=dict(options=dict(n_min=11, n_max=13, ops="Mm"), prompt=28, completion=28, wrong=0.6),
@@ -43,7 +43,7 @@ def get_config(arg=""):
   c.steps = 60
   c.model.path = f"runs/starts/{name}/model"
   c.prompts.source = task.get("source", "chain")
-  c.prompts.dataset = f"experiments.step_tasks:{task.get('dataset', name)}"
+  c.prompts.dataset = f"experiments.prime.step_tasks:{task.get('dataset', name)}"
   c.prompts.columns = dict(task.get("columns", {}))
   c.prompts.options = dict(task["options"], size=20000)
   c.prompts.max_tokens = task["prompt"]

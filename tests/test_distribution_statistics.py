@@ -11,7 +11,7 @@ from configs.papers import rover
 from configs.papers import simko
 from configs.papers import ucas
 from configs import quickstart
-from experiments.environments import tabular
+from experiments.claims.environments import tabular
 from rlx import build
 from rlx.build import methods as build_methods
 from rlx.build import plan as plan_lib

@@ -13,7 +13,7 @@ import shutil
 import jax
 import pytest
 
-from experiments import scaling
+from experiments.bench import scaling
 from rlx.build import memory as run_memory
 from rlx import cli
 from rlx.learner import memory

@@ -7,7 +7,7 @@
 The variants :dpo, :nca and :kto use the other losses of the paper; each also has a -smoke
 variant. `rlx train` trains the PRM on completions that are sampled anew in every step.
 train_prm.labels=hard trains the PRM on Monte Carlo step labels with which the paper compares
-it (experiments/prm_comparison.py).
+it (experiments/prime/prm_comparison.py).
 
 Letters beside the values: O our choice. The losses are stated in the paper. The released code
 (PRIME-RL/ImplicitPRM, loss.py and ce_trainer.py) uses beta 0.05, learning rate 5e-7 and 8

@@ -1,0 +1,3 @@
+from experiments.claims import claims
+
+claims.main()

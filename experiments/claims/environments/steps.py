@@ -1,0 +1,72 @@
+"""Trees in which a completion is right if each of its tokens is a right step."""
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from experiments.claims.environments import tabular
+
+
+def right_steps(key, tree, count):
+  """Returns ok_PNV: `count` random tokens at every node are right steps."""
+  draw_PNV = jax.random.uniform(key, (tree.prompts, tree.nodes, tree.vocab))
+  return draw_PNV <= jnp.sort(draw_PNV)[..., count - 1:count]
+
+
+def right_leaves(tree, ok_PNV):
+  """Returns right_PL, whether every step of a completion is right."""
+  tokens_LT, mask_LT = map(jnp.asarray, tree.leaves)
+  nodes_LT = tree.batch(jnp.zeros(len(tokens_LT), int), tokens_LT, mask_LT).nodes_BT
+  return jnp.all(ok_PNV[:, nodes_LT, tokens_LT] | ~mask_LT[None], axis=2)
+
+
+def verdict_B(ok_PNV, batch):
+  """Returns 1 for completions of a batch whose steps are all right, else 0."""
+  ok_BT = ok_PNV[batch.prompt_B[:, None], batch.nodes_BT, batch.tokens_BT]
+  return 1.0 * jnp.all(ok_BT | ~batch.mask_BT, axis=1)
+
+
+def saved(accuracy_IS, other_IS):
+  """Returns the share of the other arm's steps that an arm saves until an accuracy both reach.
+
+  The share is 0 where both start at that accuracy.
+
+  Args:
+    accuracy_IS, other_IS: accuracy of every seed before each step and at the end.
+  """
+  level_I1 = np.minimum(accuracy_IS[:, -1:], other_IS[:, -1:])
+  first_I, other_I = (np.argmax(x_IS >= level_I1, axis=1) for x_IS in (accuracy_IS, other_IS))
+  return np.where(other_I > 0, 1 - first_I / np.maximum(other_I, 1), 0)
+
+
+SPARED = tabular.Tree(prompts=16, vocab=4, length=5)
+
+
+def environment(key):
+  """One completion of SPARED in 32 is right: it has five steps, and all of them must be right."""
+  ok_PNV = right_steps(key, SPARED, 2)
+  right_PL = right_leaves(SPARED, ok_PNV)
+
+  def verify(batch, **_):
+    return dict(outcome_B=verdict_B(ok_PNV, batch))
+
+  return tabular.Environment(verify, SPARED.means(accuracy=right_PL))
+
+
+def curve(c, *, steps=240):
+  """Returns an arm: a function from (seeds, rates) to (accuracy_IS in `environment`, its mean).
+
+  The learning rate of the PRM is twice the policy's at a beta of 1/2, and changes with beta so
+  that small updates move its log-odds equally far.
+  """
+  def arm(seeds, rates):
+    metrics, _ = tabular.train(c, SPARED, environment, seeds=seeds, lr=rates,
+                               prm_lr=rates / 2 / c.prm.beta**2, steps=steps)
+    return metrics["accuracy"], metrics["accuracy"].mean(axis=1)
+  return arm
+
+
+def outcomes_alone(c):
+  """Returns a config without its process rewards."""
+  return tabular.changed(
+      c, rewards=dict(outcome=c.rewards.outcome),
+      advantages=dict(outcome=c.advantages.outcome, whiten=c.advantages.whiten))

@@ -1,0 +1,3 @@
+from experiments.grids import run
+
+run.main()

@@ -1,0 +1,8 @@
+"""The config of a run: that of a cell of a grid, from its folder (--config=THIS_FILE:FOLDER)."""
+from experiments.grids import cell
+from experiments.grids import grid
+
+
+def get_config(folder):
+  """Returns the config of the cell in `folder`."""
+  return grid.configured(cell.read(folder))

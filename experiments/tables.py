@@ -1,0 +1,16 @@
+"""Intervals of means, and tables in Markdown, of all experiments."""
+import numpy as np
+from scipy import stats
+
+
+def interval(effects):
+  """Returns (mean, low, high) of the 95% interval, by Student's t."""
+  mean, error = np.mean(effects), stats.sem(effects)
+  half = stats.t.ppf(0.975, len(effects) - 1) * error
+  return float(mean), float(mean - half), float(mean + half)
+
+
+def markdown(header, rows):
+  """Returns a table in Markdown."""
+  return "\n".join("| " + " | ".join(str(x).replace("|", "\\|") for x in row) + " |"
+                   for row in (header, ["---"] * len(header), *rows))
