@@ -46,7 +46,7 @@ def logps(params, config, tokens_BS, positions_BS, valid_BS, *, completion_width
   return jax.tree.map(spread, out)
 
 
-def of_rollouts(params, config, rollouts, *, plan=None, **options):
+def of_rollouts(params, config, rollouts, plan=None, **options):
   """`logps` of the completions of records.Rollouts; options are those of `logps`."""
   return logps(params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
                completion_width=rollouts.sampler_logps_BT.shape[1], plan=plan, **options)
