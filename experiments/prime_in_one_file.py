@@ -142,10 +142,10 @@ def rewards_and_advantages(prm_logps_BT, ref_logps_BT, outcome_PG, learn_BT):
 
 def prm_loss(config, params, batch):
   """Cross-entropy of the verdict; the logit is beta times the sum of the log-ratios."""
-  rollouts, ref_logps_BT, outcome_PG, learn_BT = batch
+  rollouts, ref_logps_BT, outcome_B, learn_BT = batch
   logps_BT = logps_of(params, config, rollouts)
-  loss = prm_losses.ce(logps_BT, ref_logps_BT, learn_BT, outcome_PG.ravel(),
-                       jnp.any(learn_BT, axis=1), BETA)
+  loss = prm_losses.ce(
+      logps_BT, ref_logps_BT, learn_BT, outcome_B, jnp.any(learn_BT, axis=1), BETA)
   return loss, {}, None
 
 
@@ -186,7 +186,7 @@ def train(config, params, tokenizer, questions):
         prm_logps_BT, ref_logps_BT, outcome_PG, learn_BT)
     # 4. The PRM learns from the verdicts.
     prm, prm_state, prm_metrics, _ = update_prm(
-        prm, prm_state, (rows, ref_logps_BT, outcome_PG, learn_BT))
+        prm, prm_state, (rows, ref_logps_BT, outcome_PG.ravel(), learn_BT))
     # 5. The policy learns from the advantages.
     policy, policy_state, policy_metrics, _ = update_policy(
         policy, policy_state, (rows, advantages_BT, learn_BT))

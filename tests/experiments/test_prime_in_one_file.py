@@ -11,7 +11,7 @@ from rlx.configs import quickstart
 from rlx.core import resolve
 from rlx.io import weights
 from rlx.loops import rl
-from rlx.loops import session
+from rlx.stages import host_state
 from tests import tiny
 
 STEPS = 3
@@ -52,7 +52,7 @@ def test_its_numbers_are_those_of_the_quickstart():
 def steps_of_the_product(c):
   """Yields (state, rollouts, batch, rewards_BT of the process) after each step of the loop."""
   run = build.build(c)
-  state, host = run.init(), session.HostState()
+  state, host = run.init(), host_state.HostState()
   for number in itertools.count():
     state, annotated, batch, _ = rl.iteration(run, state, host, number, tiny.CLOCK)
     rewards_BT, _ = resolve.measured(run.methods.rewards["process"][1](batch))
