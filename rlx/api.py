@@ -8,6 +8,7 @@ from typing import Any, Callable, Iterable, Mapping, Sequence
 Reward = Callable[..., Iterable[Any]]
 Rewards = Reward | Mapping[str, Reward]
 Rows = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
+_COLUMNS = 16  # `sample` and `score` pad texts to a multiple of so many tokens.
 
 
 def train(config: Any, *, rows: Rows | None = None, eval_rows: Rows | None = None,
@@ -127,12 +128,13 @@ def sample(model: str, prompts: Sequence[Any], *, per_prompt: int = 1, max_token
   config, params, tokenizer = _load(model)
   ids = [_encode(tokenizer, prompt, i) for i, prompt in enumerate(prompts)]
   if not ids: return []
-  _check_length(model, config, max(map(len, ids)) + max_tokens)
+  longest = max(map(len, ids))
+  _check_length(model, config, longest + max_tokens)
   draw = sampler.make(config, group=per_prompt, max_tokens=max_tokens, chunk=min(max_tokens, 64),
                       temperature=temperature, eos_ids=tokenizer.eos_ids,
                       pad_id=tokenizer.pad_id)
   rollouts = hosts.fetch(draw(
-      params, *padding.left_pad(ids, max(map(len, ids)), tokenizer.pad_id),
+      params, *padding.left_pad(ids, padding.bucket(longest, _COLUMNS), tokenizer.pad_id),
       np.arange(len(ids), dtype=np.uint32), rng.key(seed, "sample")))
   completions = [
       dict(text=tokenizer.decode(tokens), tokens=tokenizer.pieces(tokens),
@@ -166,10 +168,10 @@ def score(model: str, reference: str, texts: Sequence[tuple[Any, str]], *,
   Raises:
     ValueError: there is no such model, the tokenizers differ, or a text cannot be read; one line.
   """
-  import functools
   import jax
   import numpy as np
   from rlx.models import logps
+  from rlx.rollouts import padding
   from rlx.rollouts import trajectories
   if not texts: return []
   config, params, tokenizer = _load(model)
@@ -183,17 +185,20 @@ def score(model: str, reference: str, texts: Sequence[tuple[Any, str]], *,
     prompts.append(_encode(tokenizer, text[0], i))
     _, ids = tokenizer.pair(tokenizer.decode(prompts[-1]), text[1])
     completions.append(ids + [tokenizer.end_id])
-  rows = trajectories.pairs(prompts, completions, tokenizer, max(map(len, completions)), bucket=1)
-  _check_length(model, config, rows.tokens_BS.shape[1])
-  def logps_of(config, params):
-    run = jax.jit(functools.partial(
-        logps.logps, config=config, completion_width=rows.completions_BT.shape[1],
-        with_entropy=False))
-    return np.asarray(run(params, tokens_BS=rows.tokens_BS, positions_BS=rows.positions_BS,
-                          valid_BS=rows.valid_BS)[0])
-  rewards_BT = beta * (logps_of(config, params) - logps_of(ref_config, ref_params))
+  longest = max(map(len, completions))
+  _check_length(model, config, max(map(len, prompts)) + longest)
+  # Each shape is a program: there are few, because rows and columns are rounded up.
+  fill = (1 << (len(texts) - 1).bit_length()) - len(texts)
+  rows = trajectories.pairs(
+      prompts + prompts[:1] * fill, completions + completions[:1] * fill, tokenizer,
+      padding.bucket(longest, _COLUMNS), _COLUMNS)
+  # The same function in every call, so that jax finds what it compiled for an earlier one.
+  run = jax.jit(logps.of_rollouts, static_argnames=("config", "with_entropy"))
+  logps_BT, ref_logps_BT = (
+      np.asarray(run(params, config=config, rollouts=rows, with_entropy=False)[0])
+      for config, params in ((config, params), (ref_config, ref_params)))
   return [dict(tokens=tokenizer.pieces(ids), rewards=rewards_T[:len(ids)].tolist())
-          for ids, rewards_T in zip(completions, rewards_BT)]
+          for ids, rewards_T in zip(completions, beta * (logps_BT - ref_logps_BT))]
 
 
 def _load(path):

@@ -26,8 +26,8 @@ def installs(path):
 INSTALL = installs(NOTEBOOKS[0])[0]
 
 
-def test_there_are_six():
-  assert [p.stem[:2] for p in NOTEBOOKS] == ["00", "01", "02", "03", "04", "05"]
+def test_there_are_seven():
+  assert [p.stem[:2] for p in NOTEBOOKS] == ["00", "01", "02", "03", "04", "05", "06"]
 
 
 @each

@@ -13,10 +13,10 @@ from rlx.build import updates
 from rlx.core import records
 from rlx.learner import optimizer as optimizer_lib
 from rlx.learner import sharding
+from rlx.models import logps
 from rlx.models import transformer
 from rlx.stages import annotate
 from rlx.stages import learner as learner_lib
-from rlx.stages import passes as passes_lib
 from rlx.stages import place
 
 B, G, X, T, V = 16, 2, 3, 5, 12
@@ -93,9 +93,9 @@ whole = functools.cache(step_of)
 @functools.cache
 def cut(name):
   """(step_of a minibatch that is cut, the number of forward passes that were traced for it)."""
-  passes, forward = [], passes_lib.forward
+  passes, forward = [], logps.of_rollouts
   with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(passes_lib, "forward", lambda *a, **o: passes.append(0) or forward(*a, **o))
+    patch.setattr(logps, "of_rollouts", lambda *a, **o: passes.append(0) or forward(*a, **o))
     return step_of(name, **CUT), len(passes)
 
 

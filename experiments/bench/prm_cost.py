@@ -35,9 +35,9 @@ from rlx.core import resolve
 from rlx.io import progress
 from rlx.learner import step as learner_step
 from rlx.loops import rl
+from rlx.models import logps
 from rlx.stages import host_state
 from rlx.stages import learner as learner_lib
-from rlx.stages import passes as passes_lib
 from rlx.stages import update_policy
 
 OWN_PASS = "scored in a pass of its own"
@@ -91,7 +91,7 @@ def shared(run):
 
   def loss(params, part):
     rollouts, batch, plan = part.rollouts, part.batch, part.plan
-    forward = lambda name, **more: passes_lib.forward(params[name], config, rollouts, plan, **more)
+    forward = lambda name, **more: logps.of_rollouts(params[name], config, rollouts, plan, **more)
     logps_BT, entropy_BT = forward("policy", temperature=o.temperature)[:2]
     prm_BT = forward("prm", with_entropy=False)[0]
     reference_BT, scored_BT = jax.lax.stop_gradient((logps_BT, prm_BT))

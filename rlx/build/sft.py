@@ -21,9 +21,9 @@ from rlx.learner import sharding
 from rlx.learner import step as learner_step
 from rlx.losses import aggregate
 from rlx.losses import sft as sft_loss
+from rlx.models import logps
 from rlx.models import transformer
 from rlx.stages import dialogue
-from rlx.stages import passes as passes_lib
 from rlx.stages import texts as texts_lib
 
 
@@ -84,7 +84,7 @@ class Sft:
         pinned=functools.partial(sharding.pinned, mesh=self.mesh))
 
   def _loss(self, params, rollouts):
-    logps_BT, _ = passes_lib.forward(params, self.model, rollouts, None, with_entropy=False)
+    logps_BT, _ = logps.of_rollouts(params, self.model, rollouts, with_entropy=False)
     mask_BT = rollouts.action_BT
     return aggregate.aggregate(sft_loss.nll(logps_BT, mask_BT), mask_BT,
                                mode="token-mean"), {}, None

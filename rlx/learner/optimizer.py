@@ -1,4 +1,5 @@
 """Builds optimizers: schedule, clipping, AdamW, and updates of parameters stored in bfloat16."""
+import functools
 from typing import Any, Callable, NamedTuple
 
 import jax
@@ -18,6 +19,7 @@ class Optimizer(NamedTuple):
   rate: Callable    # state -> the learning rate of the next update
 
 
+@functools.cache  # Equal options give the same functions, which jax compiles once per process.
 def adamw(*, lr: float, warmup_steps: int = 0, schedule: str = "constant", total_steps: int = 0,
           final_fraction: float = 0.0, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
           weight_decay: float = 0.0, decay: str = "matrices", max_grad_norm: float | None = 1.0,

@@ -46,6 +46,30 @@ def logps(params, config, tokens_BS, positions_BS, valid_BS, *, completion_width
   return jax.tree.map(spread, out)
 
 
+def of_rollouts(params, config, rollouts, plan=None, **options):
+  """`logps` of the completions of records.Rollouts; options are those of `logps`."""
+  return logps(params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
+               completion_width=rollouts.sampler_logps_BT.shape[1], plan=plan, **options)
+
+
+def logits(params, config, rollouts):
+  """The whole distributions that the completion tokens of records.Rollouts are drawn from.
+
+    logits[b, t, v] = logit of token v after the tokens before column X + t
+
+  Unlike `logps`, this holds all logits at once, B T V float32 numbers, and as many in a gradient.
+
+  Args:
+    params, config: see `transformer.hidden`.
+  Returns:
+    logits_BTV: float32, at temperature 1; any finite numbers on padding (`rollouts.mask_BT`).
+  """
+  hidden_BTD, *_ = predicting(
+      params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
+      rollouts.sampler_logps_BT.shape[1])
+  return transformer.logits(params, config, hidden_BTD)
+
+
 def predicting(params, config, tokens_BS, positions_BS, valid_BS, completion_width, plan=None):
   """The hidden states that predict the completion tokens.
 

@@ -23,14 +23,6 @@ from rlx.models import transformer
 from rlx.models import value as value_model
 
 
-def forward(params: Any, config: transformer.DecoderConfig, rollouts: records.Rollouts,
-            plan: packing.Plan | None, **options: Any) -> tuple[jax.Array, ...]:
-  """The results of models/logps.logps for rollouts: logps_BT, entropy_BT, statistics."""
-  return logps.logps(
-      params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
-      completion_width=rollouts.sampler_logps_BT.shape[1], plan=plan, **options)
-
-
 def values(params: Any, config: transformer.DecoderConfig, rollouts: records.Rollouts,
            plan: packing.Plan | None) -> jax.Array:
   """values_BT of a value model, or the scores of a PRM with a head."""
@@ -54,8 +46,8 @@ def compiled(config: transformer.DecoderConfig, temperature: float, parts: int, 
 def _compiled(config, temperature, parts, shards, more):
   def logps_of(params, rollouts, plan):
     def one(batch):
-      logps_BT, _, *others = forward(params, config, *batch, temperature=temperature,
-                                     with_entropy=False, statistics=more)
+      logps_BT, _, *others = logps.of_rollouts(
+          params, config, *batch, temperature=temperature, with_entropy=False, statistics=more)
       return (logps_BT, *others) if more else logps_BT
     return learner_step.mapped(one, (rollouts, plan), parts, shards)
   return jax.jit(logps_of)

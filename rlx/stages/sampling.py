@@ -126,7 +126,7 @@ class Sampling:
     tables = {k: x for k, x in weights.items() if k != "layers"}
     beside = {"tables": (), "a layer": (tables, weights["layers"][1:])}
     return {part: (*program, beside[part]) for part, program in decode.traced(
-        params, config, functools.partial(sharding.gathered, mesh=mesh)).items()}
+        params, config, _gather(mesh)).items()}
 
 
 def make_sampling(o: Options, texts: texts_lib.Texts, config: transformer.DecoderConfig,
@@ -189,4 +189,9 @@ def lay_out(config: transformer.DecoderConfig, mesh: jax.sharding.Mesh, params: 
   Trained parameters are sharded over fsdp. A decode step multiplies few rows and would gather
   all parameters for each token.
   """
-  return decode.lay_out(params, config, functools.partial(sharding.gathered, mesh=mesh))
+  return decode.lay_out(params, config, _gather(mesh))
+
+
+@functools.cache  # One function for each mesh: a later run finds what an earlier one compiled.
+def _gather(mesh):
+  return functools.partial(sharding.gathered, mesh=mesh)

@@ -13,9 +13,9 @@ from rlx.losses import aggregate
 from rlx.losses import diagnostics
 from rlx.losses import divergence
 from rlx.losses import entropy
+from rlx.models import logps
 from rlx.stages import learner as learner_lib
 from rlx.stages import methods as methods_lib
-from rlx.stages import passes as passes_lib
 from rlx.stages import place
 from rlx.stages import rewards_advantages
 
@@ -168,7 +168,7 @@ class UpdatePolicy:
 
   def _forward(self, params, part):
     names, specs = zip(*self.statistics) if self.statistics else ((), ())
-    given = dict(zip(("logps_BT", "entropy_BT", *names), passes_lib.forward(
+    given = dict(zip(("logps_BT", "entropy_BT", *names), logps.of_rollouts(
         params, self.learner.config, part.rollouts, part.plan, temperature=self.temperature,
         statistics=specs)))
     if not self._reads_self: return given

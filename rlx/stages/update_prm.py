@@ -11,6 +11,7 @@ from rlx.core import resolve
 from rlx.learner import optimizer
 from rlx.losses import diagnostics
 from rlx.losses import reward_model
+from rlx.models import logps
 from rlx.stages import learner as learner_lib
 from rlx.stages import passes as passes_lib
 from rlx.stages import place
@@ -73,7 +74,7 @@ class UpdatePrm:
                                self.learner.shards)(params, part.rollouts, part.plan)
 
   def _forward(self, params, part):
-    return dict(prm_logps_BT=passes_lib.forward(
+    return dict(prm_logps_BT=logps.of_rollouts(
         params, self.learner.config, part.rollouts, part.plan, with_entropy=False)[0])
 
   def _loss(self, params, part):

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from rlx.core import records
 from rlx.models import logps
 from rlx.models import transformer
 
@@ -213,3 +214,22 @@ def test_remat_needs_less_memory_between_forward_and_backward():
   temp = [compiled_gradient(remat, "float32", 8, 64, wide, shapes)
           .memory_analysis().temp_size_in_bytes for remat in ("none", "dots", "full")]
   assert temp[0] > 1.2 * temp[1] > 1.2 * temp[2]
+
+
+def test_whole_logits_of_rollouts_give_their_log_probs(params, batch):
+  """In value and gradient."""
+  rollouts = records.Rollouts(
+      tokens_BS=batch[0], prompt_len_B=np.array([3, 1, 2]), completion_len_B=np.array([5, 2, 0]),
+      sampler_logps_BT=np.zeros((B, T), np.float32), finish_B=np.zeros(B, np.int32), prompt_P=None)
+  np.testing.assert_array_equal(rollouts.valid_BS, batch[2])
+
+  def whole(params):
+    logps_BTV = jax.nn.log_softmax(logps.logits(params, CONFIG, rollouts))
+    logps_BT = jnp.take_along_axis(logps_BTV, rollouts.completions_BT[..., None], axis=2)[..., 0]
+    return jnp.where(rollouts.action_BT, logps_BT, 0)
+
+  def by_chunks(params): return logps.of_rollouts(params, CONFIG, rollouts, with_entropy=False)[0]
+
+  np.testing.assert_allclose(jax.jit(by_chunks)(params), jax.jit(whole)(params), atol=1e-5)
+  grads = [jax.jit(jax.grad(lambda p: fn(p).sum()))(params) for fn in (by_chunks, whole)]
+  jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-4), *grads)
