@@ -9,7 +9,6 @@ import numpy as np
 import rlx
 from rlx.io import hf
 from rlx.io import weights
-from rlx.models import transformer
 from tests import test_readme
 from tests import tiny
 
