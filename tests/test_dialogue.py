@@ -108,7 +108,7 @@ def test_nothing_drawn_is_tokenised_again(bare, name, pytestconfig, monkeypatch)
   turns = (1_000_000 if pytestconfig.getoption("soak") else 100_000) // 3
   tokens = tokenizer_io.characters("abcdef;<>|os/") if name is None else chat_of(bare, name)
   made = dialogue.observations(tokens, role="user", is_chat=name is not None, limit=6, mark=";")
-  draw, rows, width = random.Random(str(name)), 64, 40
+  draw, rows, width, size = random.Random(str(name)), 64, 40, len(tokens.vocabulary)
   texts = ["", "a", "ab;", "<eos>", "</s>", "abcdefabcdef", "ab\ncd", "<|im_end|>ab", "\n\n"]
   given, encode = [], tokenizer_io.Tokenizer.encode
   monkeypatch.setattr(tokenizer_io.Tokenizer, "encode", lambda self, text, **more: (
@@ -122,8 +122,8 @@ def test_nothing_drawn_is_tokenised_again(bare, name, pytestconfig, monkeypatch)
     while not state.is_done():
       part = episodes._slots(state, 1, rows)
       n_W = [draw.randint(1, 4) for _ in part.row_W]
-      tokens_WC = np.array([[draw.randrange(len(tokens.vocabulary)) for _ in range(4)]
-                            for _ in part.row_W], np.int32)
+      tokens_WC = np.array([[draw.randrange(size) for _ in range(4)] for _ in part.row_W],
+                           np.int32)
       count_W = np.zeros(len(part.row_W), np.int32)
       finish_W = np.full(len(part.row_W), -1, np.int32)
       for row, w in zip(part.rows_B.tolist(), part.at_B.tolist()):

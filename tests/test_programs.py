@@ -8,6 +8,7 @@ import pytest
 from rlx.learner import programs
 from rlx.learner import sharding
 from rlx.models import transformer
+from rlx.tools import preflight
 
 ONE = dict(data=1, fsdp=1, tensor=1)
 
@@ -42,15 +43,8 @@ def test_a_loop_that_ends_by_data_needs_a_count():
   assert programs.work(text, ONE, longest=7).flops == 7 * 2 * 8 * 32 * 32
 
 
-@pytest.fixture
-def own_lines():
-  """Programs on disk that have the lines of other versions of the code are not read."""
-  jax.config.update("jax_compilation_cache_include_metadata_in_key", True)
-  yield
-  jax.config.update("jax_compilation_cache_include_metadata_in_key", False)
-
-
-def test_the_largest_operations_have_their_source_lines(own_lines):
+@preflight.own_lines()
+def test_the_largest_operations_have_their_source_lines():
   config = transformer.DecoderConfig(
       vocab_size=32, d_model=16, n_layers=2, n_heads=2, n_kv_heads=1, head_dim=8, d_ff=512)
   params = jax.eval_shape(lambda: transformer.init(config, jax.random.key(0)))

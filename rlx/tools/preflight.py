@@ -9,6 +9,7 @@ steps compiled, for rows of full length (the largest packing plan), and XLA's me
 decides. Real batches are mostly smaller and are compiled separately, so compiling the steps here
 in every run would waste time.
 """
+import contextlib
 import json as json_lib
 import pathlib
 import shutil
@@ -40,8 +41,6 @@ def main(config: keys.Config, *, target: str | None = None, json: str | None = N
     ValueError: the config is not valid, there is no such target or compiler, or the run does not
       fit, with the line that `rlx train` prints.
   """
-  # Otherwise a program on disk may name the lines of an earlier version of the code.
-  jax.config.update("jax_compilation_cache_include_metadata_in_key", True)
   if target is None:
     chip, run = None, build.build(config, splits=())
     limit = memory.device_bytes(run.passes.mesh)
@@ -50,10 +49,22 @@ def main(config: keys.Config, *, target: str | None = None, json: str | None = N
     chip, limit = known.chip, int(known.chip.hbm)
     run = build.build(config, splits=(), recorded=dict(device_bytes=limit),
                       mesh=targets.mesh_of(known, dict(config.mesh)))
-  figures = report(run, chip, limit)
+  with own_lines(): figures = report(run, chip, limit)
   if json is not None: pathlib.Path(json).write_text(json_lib.dumps(figures, indent=2))
   _print(figures)
   if figures["refusal"]: raise ValueError(f"memory: {figures['refusal']}.")
+
+
+@contextlib.contextmanager
+def own_lines() -> Iterator[None]:
+  """Within it, no program is read from disk that names lines of an earlier version of the code."""
+  name = "jax_compilation_cache_include_metadata_in_key"
+  before = getattr(jax.config, name)
+  jax.config.update(name, True)
+  try:
+    yield
+  finally:
+    jax.config.update(name, before)
 
 
 def report(run: build.Run, chip: targets.Chip | None, limit: int | None) -> dict[str, Any]:
