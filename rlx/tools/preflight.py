@@ -1,19 +1,16 @@
-"""Checks before step 0 whether the run fits into device memory, and asks compilers about it.
+"""Compiles the programs of a run and says what they need and take at least.
 
-  rlx preflight CONFIG                # compiles all programs for the devices of this machine
+  rlx preflight CONFIG                # for the devices of this machine
   rlx preflight CONFIG target=v5e-8   # for others, see targets.py; json=FILE writes the figures
 
-The bytes of the training state are exact; those of caches and activations are upper bounds in
-closed form (models/size.py) that cost no time. Only if the sum exceeds 40% of a device are the
-steps compiled, for rows of full length (the largest packing plan), and XLA's memory analysis
-decides. Real batches are mostly smaller and are compiled separately, so compiling the steps here
-in every run would waste time.
+A run itself checks before step 0 whether it fits into memory, see build/memory.py.
 """
 import contextlib
 import json as json_lib
 import pathlib
 import shutil
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import jax
