@@ -11,7 +11,6 @@ from rlx.build import updates
 from rlx.core import records
 from rlx.losses import auxiliary
 from rlx.stages import passes as passes_lib
-from rlx.stages import update_policy
 from tests import stages
 
 TEXTS = ["1;2#3", "4#4", "5", "1;3#3"] * 8
@@ -66,8 +65,8 @@ def test_its_mean_does_not_depend_on_how_tokens_are_averaged(aggregation):
       outcome_B=jnp.array([1., 0, 0, 1]), finish_B=jnp.ones(4, int),
       self_logps_B=jnp.array([-10., -15, -15, 0]), logps_BT=zeros_BT, entropy_BT=zeros_BT,
       sampler_logps_BT=zeros_BT, advantages_BT=zeros_BT)
-  loss, metrics = jax.jit(update_policy.policy_loss(
-      build_methods.resolve_methods(c), updates.policy_loss_options(c)))(scored, jnp.zeros(4))
+  loss_of = updates.policy_loss_of(c, build_methods.resolve_methods(c))
+  loss, metrics = jax.jit(lambda *args: loss_of(*args))(scored, jnp.zeros(4))
   # c_ref and beta_v of the config: r of the right one, and r of the wrong ones, which are 0.
   own = c.learner.auxiliary
   error = own.beta_v * (-10 - own.c_ref) - 1, own.beta_v * (-15 - own.c_ref)

@@ -97,7 +97,8 @@ def test_frozen_weights_in_the_activations_dtype_change_no_bit(run, tiny_files):
     # Away from weights that were stored in fewer bits than float32 has.
     state = state.replace(policy=jax.tree.map(lambda x: x * 1.001, state.policy))
     rollouts = r.sampling.train(state.policy, prompts, key)
-    batch = stages_.score(r, state, rollouts, np.float32([1, 0] * 16)).batch
+    placed = stages_.score(r, state, rollouts, np.float32([1, 0] * 16))
+    batch = placed.with_columns(prm_logps_BT=placed.passes.logps("prm", "prm")).batch
     batches.append((rollouts, jax.device_get(batch)))
     bytes_of.append(run_memory.held_bytes(r.shapes()))
   jax.tree.map(np.testing.assert_array_equal, *batches)

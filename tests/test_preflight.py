@@ -227,8 +227,8 @@ def test_cache_is_counted_per_prompt_and_completion(run, chunk, suffix):
   assert run_memory.cache_bytes(run) == {
       "KV cache of sampling": weights + (4 * 18 + 8 * (18 + suffix)) * per_token,
       "KV cache of evaluation": weights + (4 * 18 + 4 * (18 + suffix)) * per_token}
-  run = dataclasses.replace(run, sampling=dataclasses.replace(
-      run.sampling, slots=dict(run.sampling.slots, train=2)))
+  train = dataclasses.replace(run.sampling.train, slots=2)
+  run = dataclasses.replace(run, sampling=dataclasses.replace(run.sampling, train=train))
   assert run_memory.cache_bytes(run)["KV cache of sampling"] == (
       weights + (4 * 18 + 2 * (18 + suffix)) * per_token)
 

@@ -63,7 +63,7 @@ def test_stored_files_and_a_resume_give_the_same_bits(implicit, tmp_path):
   workdir, summary, _, state = implicit
   changes = dict(train_prm__rollouts=str(workdir / "rollouts.jsonl"),
                  train_prm__held_out=str(workdir / "held_out.jsonl"),
-                 prompts__source="jsonl:/nowhere")
+                 prompts__source="jsonl:/nowhere", prompts__options={})
   run = build.build(config_of(**changes), learns="prm")
   with tiny.building(run):
     train_prm.train(config_of(**changes, steps=1), tmp_path)
@@ -152,7 +152,7 @@ def test_a_head_learns_labels_made_by_going_on_from_each_step(implicit, tmp_path
 
 @pytest.mark.parametrize("changes, message", [
     (dict(prm__order="none"), "prm.order='none': single, double or reverse"),
-    (dict(train_prm__labels="firm"), "train_prm.labels='firm': one of \\(None"),
+    (dict(train_prm__labels="firm"), "train_prm.labels='firm': one of \\('hard'"),
     (dict(train_prm__prompts=0), "train_prm.prompts=0: a whole number from 1"),
     (dict(eval__prm_sets=("chain.step",)), "eval.prm_sets.name='chain.step': rlx/verifiers"),
     (dict(rollouts__step_separator=None), "rollouts.step_separator=None: .*needs it"),
