@@ -35,8 +35,19 @@ def score(run, state, rollouts, outcome_B, prompts=(), excluded_B=None):
   return run.score(state, run.place(annotate(run, state, rollouts, outcome_B, prompts, excluded_B)))
 
 
+def with_updates_logps(state, placed):
+  """Placed, with the log-probs of policy and PRM that their updates set."""
+  placed = placed.with_columns(old_logps_BT=placed.passes.old("old_logps_BT"))
+  if state.prm is None: return placed
+  prm_BT = placed.passes.logps("prm", "prm")
+  return placed.with_columns(prm_logps_BT=prm_BT, prm_old_logps_BT=prm_BT)
+
+
 def update(run, state, placed, step=0):
-  """(state, Batch, metrics) of rewards, advantages and the policy's update."""
+  """(state, Batch, metrics) of rewards, advantages and the policy's update, the PRM's left out."""
+  if state.prm is not None and "prm_logps_BT" not in placed.batch:
+    prm_BT = placed.passes.logps("prm", "prm")
+    placed = placed.with_columns(prm_logps_BT=prm_BT, prm_old_logps_BT=prm_BT)
   placed, metrics = run.rewards_advantages(state, placed)
   state, placed, more = run.update_policy(state, placed, step)
   return state, placed.batch, metrics | more

@@ -233,7 +233,8 @@ def test_what_is_read_has_no_gradient_and_no_reward(run):
   rollouts = run.sampling.train(run.init().policy, run.prompts.take(12), rng.key(0, "sample", 1))
   rollouts = padding.select([rollouts], np.arange(32), np.arange(8))
   outcome_B = np.float32([0, 1, 1, 0] * 8)
-  clean = stages.score(run, run.init(), rollouts, outcome_B)
+  state = run.init()
+  clean = stages.with_updates_logps(state, stages.score(run, state, rollouts, outcome_B))
   clean = clean.replace(batch=clean.batch.replace(
       prm_logps_BT=clean.batch.prm_ref_logps_BT + 0.1 * clean.batch.turn_BT,
       prm_old_logps_BT=clean.batch.prm_ref_logps_BT))

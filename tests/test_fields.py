@@ -109,7 +109,7 @@ def test_the_plan_computes_what_is_read_in_order_and_nothing_else():
   assert _plan(optional=("unknown_B",)) == []
   declared = _table()
   values = fields.compute([declared[n] for n in ("one_B", "two_B")], "host",
-                          dict(texts=["a", "bcd"]), lambda f: {})
+                          dict(texts=["a", "bcd"]), {})
   np.testing.assert_array_equal(values["two_B"], [2, 6])
   assert values["two_B"].dtype == np.float32
 

@@ -57,6 +57,7 @@ from rlx.rewards import implicit
 from rlx.rewards import outcome
 from rlx.rollouts import filter_groups
 from rlx.stages import annotate
+from rlx.stages import passes as passes_lib
 from rlx.stages import place
 
 FOLDER = pathlib.Path(__file__).parent / os.environ.get("RLX_GOLDEN", "golden")
@@ -446,9 +447,9 @@ def _learn_prm(c, toy, loss="prm.ce", **options):
   config.prm.update(options)
   transform, prm_BT = _optimizer(c), toy.read(toy.start)
   mesh = sharding.make_mesh()
-  learn = updates.device_stages(
-      config, build_methods.resolve_methods(config), dict.fromkeys(("policy", "prm"), "table"), mesh,
-      dict.fromkeys(("learner", "prm", "value"), transform), learns="prm")["update_prm"]
+  stages = updates.device_stages(
+      config, build_methods.resolve_methods(config), dict.fromkeys(("policy", "prm"), "table"),
+      mesh, dict.fromkeys(("learner", "prm", "value"), transform), learns="prm")
   table = {"w_VV": jnp.array(toy.start)}
   rollouts = records.Rollouts(
       tokens_BS=np.asarray(toy.ids_BS), prompt_len_B=np.zeros(rows, int),
@@ -458,11 +459,10 @@ def _learn_prm(c, toy, loss="prm.ce", **options):
       action_BT=toy.mask_BT, outcome_B=toy.outcome_B, group=n, prm_ref_logps_BT=toy.ref_BT,
       prm_logps_BT=prm_BT, prm_old_logps_BT=prm_BT, prm_beta_B=jnp.full(rows, toy.beta))
   placed = place.Place(mesh, False)(annotate.Annotated(rollouts, batch, {}))
-  passes = types.SimpleNamespace(logps=lambda *_: prm_BT)
-  state, placed, metrics = learn(
-      records.TrainState(step=0, policy=None, policy_opt=None, prm=table,
-                         prm_opt=transform.init(table)),
-      placed.replace(passes=passes))
+  state = records.TrainState(step=0, policy=None, policy_opt=None, prm=table,
+                             prm_opt=transform.init(table))
+  passes = passes_lib.Passes(stages["passes"], state, placed.rollouts.rows(), placed.plan)
+  state, placed, metrics = stages["update_prm"](state, placed.replace(passes=passes))
   return state.prm["w_VV"], placed.batch, metrics
 
 

@@ -164,7 +164,8 @@ def test_a_second_pass_draws_more_of_hard_prompts(tiny_files):
   # A prompt's third completion is not its first again.
   texts = np.array(padding.completions(rollouts), object).reshape(8, 7)
   assert any(row[2] != row[0] and row[2] != row[1] for row in texts[drawn_PG[:, 2]])
-  assert np.abs(scored.sampler_logps_BT - scored.old_logps_BT).max() < 1e-4
+  old_BT = placed.passes.old("old_logps_BT")
+  assert np.abs(scored.sampler_logps_BT - old_BT).max() < 1e-4
   _, _, metrics = stages.update(run, state, placed)
   assert metrics["policy/grad_norm"] > 0
 
@@ -293,13 +294,16 @@ def test_a_reset_of_the_kl_reference_is_not_seen_by_the_prm(tiny_files):
   run = build.build(tiny.config(tiny_files, **changes))
   state = run.init()
   _, rollouts, outcome_B = tiny.sample(run, state)
-  start = jax.device_get(stages.score(run, state, rollouts, outcome_B).batch)
+  def scored_by(state):
+    placed = stages.score(run, state, rollouts, outcome_B)
+    return jax.device_get(stages.with_updates_logps(state, placed).batch)
+  start = scored_by(state)
   np.testing.assert_array_equal(start.ref_logps_BT, start.old_logps_BT)
   seen = {}
   for step in range(2):
     state, *_ = stages.update(run, state, stages.score(run, state, rollouts, outcome_B), step)
     state = run.end_step(state, {})
-    seen[step] = jax.device_get((stages.score(run, state, rollouts, outcome_B).batch, state))
+    seen[step] = scored_by(state), jax.device_get(state)
   (one, before), (two, after) = seen[0], seen[1]
   for scored in (one, two):  # The PRM and its reference are where they were.
     np.testing.assert_array_equal(scored.prm_ref_logps_BT, start.prm_ref_logps_BT)

@@ -119,11 +119,14 @@ def planned(c, model, mesh):
   texts = types.SimpleNamespace(
       stops=(), prompt_tokens=sizes.prompt_tokens, completion_tokens=sizes.completion_tokens,
       tokenizer=types.SimpleNamespace(eos_ids=(0,), pad_id=0, decode=None))
+  stages = updates.device_stages(c, methods, dict(policy=model, prm=model), mesh, optimizers)
   return types.SimpleNamespace(
       config=c, sizes=sizes, methods=methods,
+      updates=dict(prm=stages["update_prm"], value=stages["update_value"],
+                   learner=stages["update_policy"]),
       shapes=lambda: sharding.shapes(on_one.shapes(), mesh),
       sampling=sampling_lib.make_sampling(run_lib.sampling_options(c, sizes), texts, model, mesh),
-      **updates.device_stages(c, methods, dict(policy=model, prm=model), mesh, optimizers))
+      **stages)
 
 
 def record(model, target, shape):

@@ -42,21 +42,21 @@ class UpdatePrm:
                placed: place.Placed) -> tuple[records.TrainState, place.Placed, dict]:
     """(state, placed, metrics) of a batch that has been scored."""
     if state.prm is None: return state, placed, {}
-    passes, reference_BT = placed.passes, placed.batch.prm_ref_logps_BT
-    assert passes is not None
     if not self.uses_own_pass:
-      old_BT = passes.logps("prm", "prm")
+      old_BT = self._score(state, placed)
       placed = placed.with_columns(prm_logps_BT=old_BT, prm_old_logps_BT=old_BT)
     if self.order == "none": return state, placed, {}
     is_first = optimizer.updates_done(state.prm_opt) == 0
     state, metrics, own_BT, scores = self.learner.learn(
-        self.program, state, self.learner.cut(placed), score=None if self.snapshot else self._score)
+        self.program, state, self.learner.cut(placed),
+        score=None if self.snapshot else self._score_part)
     if self.uses_own_pass:
       # Two programs round differently; equal weights must give a log-ratio of exactly 0.
-      if self.starts_equal: own_BT = jnp.where(is_first, reference_BT, own_BT)
+      if self.starts_equal:
+        own_BT = jnp.where(is_first, placed.batch.prm_ref_logps_BT, own_BT)
       placed = placed.with_columns(prm_logps_BT=own_BT, prm_old_logps_BT=own_BT)
     elif self.order == "double":
-      placed = placed.with_columns(prm_logps_BT=passes.with_state(state).logps("prm", "prm"))
+      placed = placed.with_columns(prm_logps_BT=self._score(state, placed))
     elif not self.snapshot:
       placed = placed.with_columns(prm_logps_BT=jnp.concatenate(scores))
     return state, placed, metrics
@@ -68,8 +68,12 @@ class UpdatePrm:
     return self.learner.make(self._loss, lambda params, part: self.learner.add_whole(
         params, part, lambda batch: learner_lib.compute_whole(self.loss, batch), forward))
 
-  def _score(self, params, part):
-    """logps_BT of a minibatch, by the scoring program."""
+  def _score(self, state, placed):
+    """logps_BT of the batch, by the scoring program."""
+    return placed.passes.with_state(state).logps("prm", "prm")
+
+  def _score_part(self, params, part):
+    """The same of a minibatch."""
     return passes_lib.compiled(self.learner.config, 1.0, self.learner.microbatches,
                                self.learner.shards)(params, part.rollouts, part.plan)
 
