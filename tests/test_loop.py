@@ -542,10 +542,10 @@ def test_two_passes_of_the_prm_are_two_updates(tiny_files):
   def updated(run, calls):
     state = run.init()
     placed = stages.score(run, state, rollouts, outcome_B)
-    for _ in range(calls): state, placed, _ = run.update_prm(state, placed)
-    batch = placed.batch
+    state, after, _ = run.update_prm(state, placed)
     # The rewards read the log-probs before the update.
-    np.testing.assert_array_equal(batch.prm_logps_BT, batch.prm_ref_logps_BT)
+    np.testing.assert_array_equal(after.batch.prm_logps_BT, placed.batch.prm_ref_logps_BT)
+    for _ in range(calls - 1): state, *_ = run.update_prm(state, placed)
     return state.prm
   tiny.assert_equal_trees(updated(twice, 1), updated(once, 2))
 

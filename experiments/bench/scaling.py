@@ -124,7 +124,7 @@ def planned(c, model, mesh):
       config=c, sizes=sizes, methods=methods,
       updates=dict(prm=stages["update_prm"], value=stages["update_value"],
                    learner=stages["update_policy"]),
-      shapes=lambda: sharding.shapes(on_one.shapes(), mesh),
+      shapes=lambda: on_one.place_idle(sharding.shapes(on_one.shapes(), mesh)),
       sampling=sampling_lib.make_sampling(run_lib.sampling_options(c, sizes), texts, model, mesh),
       **stages)
 

@@ -50,11 +50,11 @@ class InitialState:
   offload: bool = key("offload_optimizers")
 
   def __call__(self) -> records.TrainState:
-    return self._place_idle(self._make(self.params, self.frozen))
+    return self.place_idle(self._make(self.params, self.frozen))
 
   def shapes(self) -> records.TrainState:
     """The shapes of the state, with shardings; allocates nothing."""
-    return self._place_idle(sharding.shapes(
+    return self.place_idle(sharding.shapes(
         jax.eval_shape(self._make, self.params, self.frozen), self.mesh))
 
   def _make(self, params, frozen):
@@ -86,8 +86,8 @@ class InitialState:
     init = self.optimizers[optimizer_name].init
     return {name: params, f"{name}_opt": sharding.made(init, params, self.mesh)}
 
-  def _place_idle(self, state):
-    """The state, or its shapes, as it is between updates."""
+  def place_idle(self, state: records.TrainState) -> records.TrainState:
+    """The state, or its shapes, as it is between updates: see `offload_optimizers`."""
     if not self.offload: return state
     return dataclasses.replace(state, **{
         name: sharding.moved(getattr(state, name), "pinned_host")
