@@ -21,7 +21,9 @@ NAMES = sorted({path.stem for path in (CONFIGS / "environments").glob("*.py")} -
 def test_the_smoke_form_samples_episodes_that_earn_rewards(name, tmp_path):
   if name in NEEDS: pytest.importorskip(NEEDS[name])
   c = api.load_config(f"environments/{name}:prime-smoke")
-  c.steps = 1
+  # Below 128 columns the history has one width, and a sampler one program.
+  c.steps, c.rollouts.max_tokens = 1, min(c.rollouts.max_tokens, 127)
+  c.eval.prompts = c.eval.batch = 4
   summary = rl.train(c, tmp_path)
   step = json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[-1])
   assert summary["steps"] == 1 and 0 < step["rollouts/accuracy"] < 1
