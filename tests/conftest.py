@@ -1,7 +1,9 @@
+import ctypes
 import gc
 import importlib.metadata
 import os
 import pathlib
+import resource
 import sys
 import tempfile
 import types
@@ -29,8 +31,14 @@ from rlx.io import curves  # pylint: disable=g-import-not-at-top
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 # The files that take longest, longest first: one of them last would keep one core busy alone.
-SLOW = ("test_loop", "test_resume", "test_hosts", "test_quickstart", "test_api", "test_notebooks",
-        "test_readme", "test_golden", "test_preflight", "test_fields", "test_bench")
+SLOW = ("test_attacks", "test_loop", "test_hosts", "test_api", "test_shipped", "test_notebooks",
+        "test_devices", "test_resume", "test_pool", "test_parity", "test_contracts",
+        "test_train_prm", "test_quickstart", "test_convert", "test_preflight", "test_golden",
+        "test_attacks_asserts", "test_code_tests", "test_fuzz", "test_readme", "test_fields")
+
+# Bytes of a process: from the first on it drops, after a file, what it has compiled; with the
+# second, the file fails.
+MEMORY, TOO_MUCH = 1e9, 4e9
 
 
 def pytest_addoption(parser):
@@ -48,6 +56,22 @@ def pytest_collection_modifyitems(items):
   # eighth of the time, most of it for the modules imported so far.
   gc.freeze()
   gc.set_threshold(50_000, 20, 50)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item, nextitem):
+  """Ends a file: a process that holds much drops what it has compiled."""
+  if nextitem is not None and nextitem.path == item.path: return
+  for x in vars(item.module).values():
+    if hasattr(x, "cache_clear"): x.cache_clear()
+  statm = pathlib.Path("/proc/self/statm")
+  held = int(statm.read_text().split()[1]) * resource.getpagesize() if statm.exists() else 0
+  if held < MEMORY: return
+  jax.clear_caches()
+  gc.collect()
+  # What was freed lies between what is in use, and counts until it is given back.
+  getattr(ctypes.CDLL(None), "malloc_trim", lambda _: None)(0)
+  assert held < TOO_MUCH, f"{item.path.name} leaves a process of {held / 1e9:.1f} GB."
 
 
 @pytest.fixture(scope="session", autouse=True)
