@@ -34,14 +34,9 @@ def config_of(**changes):
 @pytest.fixture(scope="module")
 def implicit(tmp_path_factory):
   """(workdir, summary, built run, last state) of a trained implicit PRM."""
-  workdir = tmp_path_factory.mktemp("implicit")
-  summary = train_prm.train(config_of(), workdir)
-  return workdir, summary, *_state(workdir)
-
-
-def _state(workdir, **changes):
-  run = build.build(config_of(**changes), splits=(), learns="prm")
-  return run, tiny.restored(run, workdir)[0]
+  workdir, run = tmp_path_factory.mktemp("implicit"), build.build(config_of(), learns="prm")
+  with tiny.building(run): summary = train_prm.train(config_of(), workdir)
+  return workdir, summary, run, tiny.restored(run, workdir)[0]
 
 
 def test_the_prm_learns_and_the_policy_does_not(implicit):
@@ -69,9 +64,11 @@ def test_stored_files_and_a_resume_give_the_same_bits(implicit, tmp_path):
   changes = dict(train_prm__rollouts=str(workdir / "rollouts.jsonl"),
                  train_prm__held_out=str(workdir / "held_out.jsonl"),
                  prompts__source="jsonl:/nowhere")
-  train_prm.train(config_of(**changes, steps=1), tmp_path)
-  again = train_prm.train(config_of(**changes), tmp_path)
-  jax.tree.map(np.testing.assert_array_equal, _state(tmp_path)[1].prm, state.prm)
+  run = build.build(config_of(**changes), learns="prm")
+  with tiny.building(run):
+    train_prm.train(config_of(**changes, steps=1), tmp_path)
+    again = train_prm.train(config_of(**changes), tmp_path)
+  tiny.assert_equal_trees(tiny.restored(run, tmp_path)[0].prm, state.prm)
   timeless = lambda s: {k: v for k, v in s.items() if k != "seconds"}
   np.testing.assert_equal(timeless(again), timeless(summary))
 
@@ -122,7 +119,8 @@ def test_a_head_learns_labels_made_by_going_on_from_each_step(implicit, tmp_path
   workdir, *_ = implicit
   changes = dict(train_prm__labels="soft", train_prm__held_out=str(workdir / "held_out.jsonl"),
                  train_prm__rollouts=str(workdir / "rollouts.jsonl"))
-  summary = train_prm.train(config_of(**changes), tmp_path)
+  run = build.build(config_of(**changes), learns="prm")
+  with tiny.building(run): summary = train_prm.train(config_of(**changes), tmp_path)
   rows = [json.loads(l) for l in (tmp_path / "labelled.jsonl").read_text().splitlines()]
   for row in rows:
     steps = row["completion"].count(";") + 1
@@ -138,7 +136,7 @@ def test_a_head_learns_labels_made_by_going_on_from_each_step(implicit, tmp_path
   assert "best@4/min" in summary and "best@4/min/no_ref" not in summary
 
   # The score of a step is read after its last token and sees nothing behind it.
-  run, state = _state(tmp_path, **changes)
+  state, _ = tiny.restored(run, tmp_path)
   x, *_ = [x for x in stored.read(workdir / "held_out.jsonl", run.texts) if len(x.ids) > 8]
   end = annotations.columns_of_steps([x.ids], run.texts.tokenizer, ";")[0][1]
   other = [*x.ids[:end + 1], *reversed(x.ids[end + 1:])]
