@@ -40,13 +40,13 @@ def config_file(name: str) -> str:
   return str(_FOLDER / f"{path}.py") + colon + variant
 
 
-def _names():
+def _names() -> list[str]:
   """The names of all configs."""
   return sorted(str(p.relative_to(_FOLDER).with_suffix("")) for p in _FOLDER.rglob("*.py")
                 if p.stem != "__init__")
 
 
-def _is_run(name):
+def _is_run(name: str) -> bool:
   """Whether this is the folder of a run; a config of the same name precedes it."""
   return (pathlib.Path(name) / "config.json").is_file() and name not in _names()
 
@@ -73,9 +73,9 @@ def load_config(name: str) -> Any:
   return config.lock()
 
 
-def _config_of_run(folder):
+def _config_of_run(folder: str) -> Any:
   """The ConfigDict of a run's config.json; its keys have the types that configs/base.py states."""
-  def fill(section, values):
+  def fill(section: Any, values: dict[str, Any]) -> None:
     # A section that names another method has other options.
     is_same = values.get("name") == section.get("name")
     for key in set(section) - (set(values) if is_same else {"name"}): del section[key]

@@ -13,7 +13,7 @@ import pathlib
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import jax
@@ -25,7 +25,9 @@ from rlx.learner import hosts
 from rlx.learner import memory
 from rlx.learner import programs as program_text
 from rlx.learner import sharding
+from rlx.models import packing
 from rlx.models import size
+from rlx.models import transformer
 from rlx.stages import learner as learner_lib
 from rlx.stages import passes as passes_lib
 
@@ -118,7 +120,7 @@ def cache_bytes(run: run_lib.Run) -> dict[str, int]:
   piece = 2 * max(layer, table) * jnp.dtype(m.param_dtype).itemsize
   chunk = min(sizes.chunk, t)
   suffix = chunk if chunk == t else 2 * chunk * -(-t // chunk) + chunk
-  def cache(prompts, group, slots):
+  def cache(prompts: int, group: int, slots: int | None) -> int:
     rows = min(slots or prompts * group, prompts * group)
     tokens = prompts * sizes.prompt_tokens + rows * (sizes.prompt_tokens + suffix)
     kv = tokens * size.kv_bytes_per_token(m) // run.passes.shards
@@ -140,7 +142,8 @@ def estimated_bytes(run: run_lib.Run, state: records.TrainState) -> dict[str, in
   sizes, o, mesh = run.sizes, run.passes, run.passes.mesh.shape
   t, width = sizes.completion_tokens, sizes.prompt_tokens + sizes.completion_tokens
   batch = sizes.rows // o.shards
-  def stage_bytes(bytes_fn, config, rows, parts, width=width, **more):
+  def stage_bytes(bytes_fn: Callable[..., int], config: transformer.DecoderConfig, rows: int,
+                  parts: int, width: int = width, **more: Any) -> int:
     part, config = -(-rows // parts), size.part(config, mesh["tensor"])
     return 64 * rows * width + bytes_fn(
         config, part, width, part * t, gathered=mesh["fsdp"] > 1, **more)
@@ -219,7 +222,7 @@ def compiled_bytes(run: run_lib.Run, state: records.TrainState) -> dict[str, int
                   for program in trace_steps(run, state))
 
 
-def by_term(programs_):
+def by_term(programs_: Iterable[Compiled]) -> dict[str, int]:
   needed: dict[str, int] = {}
   for x in programs_: needed[x.term] = max(needed.get(x.term, 0), x.need)
   return needed
@@ -259,15 +262,17 @@ def trace_steps(run: run_lib.Run, state: records.TrainState) -> Iterator[Program
       **(prm if state.prm is not None else {})))[0]
   if not run.update_policy.learner.has_one_step: trained = trained.replace(old_logps_BT=logps_BT)
 
-  def plan(rows_, parts):  # For rows of full length; it does not depend on the model.
+  def plan(rows_: int, parts: int) -> packing.Plan | None:
+    # For rows of full length; it does not depend on the model.
     return rows(passes_lib.full_plan(o.models["policy"], o.mesh, rows_, x, t, parts, pack=o.pack))
 
-  def update(name, params, opt_state, batch, kl_coef_B=None):
+  def update(name: str, params: records.Params, opt_state: Any, batch: records.Batch,
+             kl_coef_B: Any = None) -> Program:
     learner = run.updates[name].learner
     n = learner.minibatches
-    part = rows(jax.tree.map(lambda s: array((s.shape[0] // n, *s.shape[1:]), s.dtype),
-                             (rollouts, batch, kl_coef_B)))
-    part = learner_lib.Minibatch(*part[:2], plan(b // n, learner.microbatches), part[2])
+    cut, batch, coef_B = rows(jax.tree.map(
+        lambda s: array((s.shape[0] // n, *s.shape[1:]), s.dtype), (rollouts, batch, kl_coef_B)))
+    part = learner_lib.Minibatch(cut, batch, plan(b // n, learner.microbatches), coef_B)
     term = _UPDATE[name]
     return Program(
         term, term.removeprefix("activations of the "), run.updates[name].program.trace(
@@ -288,7 +293,7 @@ def trace_steps(run: run_lib.Run, state: records.TrainState) -> Iterator[Program
   yield update("learner", state.policy, state.policy_opt, trained, array((b,), jnp.float32))
 
 
-def _advice(run):
+def _advice(run: run_lib.Run) -> dict[str, str]:
   """Returns {term: what to change if the term is too large}."""
   m, state = run.passes.models["policy"], run.shapes()
   remat = "" if m.remat == "full" else f" or model.remat={m.remat} to full"
@@ -298,7 +303,7 @@ def _advice(run):
     smaller.append("model.frozen_dtype to bfloat16, if model.dtype is, for references")
   if not run.update_policy.learner.offload: smaller.append("offload_optimizers to True")
   smaller.append("model.path to a smaller model")
-  def microbatches(name, remat):
+  def microbatches(name: str, remat: str) -> str:
     learner = run.updates[name].learner
     parts = learner.minibatches * learner.microbatches * run.passes.shards
     has_a_group = run.sizes.prompts == parts

@@ -38,7 +38,7 @@ def resolve_methods(c: keys.Config) -> methods_lib.Methods:
     raise ValueError(
         f"advantages has entries {sorted(estimators)}; it needs one for every "
         f"reward term {sorted(terms)}, or `total` alone.")
-  def optional(spec, key):
+  def optional(spec: Mapping, key: str) -> resolve.Method | None:
     if spec["name"] is None: return None
     return resolve.resolve("losses", spec, key)
   if "coef" not in c.learner.auxiliary: raise ValueError("learner.auxiliary.coef is missing.")
@@ -73,13 +73,13 @@ def bind_schedule(key: str, peak: float, section: Mapping) -> schedule.Schedule:
   return made
 
 
-def _anneal(c):
+def _anneal(c: keys.Config) -> methods_lib.Anneal:
   fn = None if c.rollouts.anneal.name is None else resolve.bind(
       "rollouts", c.rollouts.anneal, "rollouts.anneal", n_given=2)
   return methods_lib.Anneal(fn, c.rollouts.max_tokens)
 
 
-def _budget(c):
+def _budget(c: keys.Config) -> methods_lib.Budget | None:
   if c.rollouts.budget.name is None: return None
   options = {k: v for k, v in c.rollouts.budget.items() if k != "first"}
   return methods_lib.Budget(resolve.bind("rollouts", options, "rollouts.budget", n_given=3),

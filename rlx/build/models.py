@@ -1,11 +1,11 @@
 """Reads the models that a config names."""
 import dataclasses
 import sys
-from typing import Any
 
 import jax
 
 from rlx.build import keys
+from rlx.core import records
 from rlx.core import rng
 from rlx.io import tokenizer as tokenizer_io
 from rlx.io import weights
@@ -13,9 +13,12 @@ from rlx.learner import hosts
 from rlx.learner import sharding
 from rlx.models import lora
 from rlx.models import transformer
+from rlx.stages import methods as methods_lib
 
 
-def load_models(c, methods, mesh, shapes):
+def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding.Mesh, shapes: bool
+                ) -> tuple[dict[str, tuple[transformer.DecoderConfig, records.Params]],
+                           records.Params, tokenizer_io.Tokenizer]:
   """Returns ({"policy", "prm"}: (DecoderConfig, params), frozen base or None, tokenizer)."""
   made = jax.eval_shape if shapes else lambda fn, *args: fn(*args)
   config, base, tokenizer = load_model(c, c.model.path, shapes)
@@ -57,7 +60,7 @@ def on_mesh(config: transformer.DecoderConfig,
   return dataclasses.replace(config, rows=by_rows(), heads=by_rows("tensor"))
 
 
-def freeze(params: Any, dtype: str | None) -> Any:
+def freeze(params: records.Params, dtype: str | None) -> records.Params:
   """Casts parameters that only forward passes read to model.frozen_dtype, None: as they are.
 
   Norm scales keep their dtype, because a forward pass multiplies by them in float32 and casts
@@ -68,7 +71,7 @@ def freeze(params: Any, dtype: str | None) -> Any:
       lambda path, x: x if path[-1].key.startswith("scale_") else x.astype(dtype), params)
 
 
-Model = tuple[transformer.DecoderConfig, Any, tokenizer_io.Tokenizer]
+Model = tuple[transformer.DecoderConfig, records.Params, tokenizer_io.Tokenizer]
 
 
 def load_model(c: keys.Config, path: str | None, shapes: bool = False) -> Model:

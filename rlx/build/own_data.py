@@ -7,7 +7,7 @@ import re
 import sys
 import types
 import zlib
-from typing import Any, Mapping
+from typing import Any, Callable, Iterable, Mapping
 
 import ml_collections
 
@@ -20,10 +20,14 @@ from rlx.io import rows as io_rows
 from rlx.verifiers import errors
 from rlx.verifiers import reward_function
 
+Rows = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
+Rewards = Callable | Mapping[str, Callable]
 _HELD_OUT = 10  # One row in so many is held out.
 
 
-def prepare(config, rows, eval_rows, reward, coefficients, model, workdir, changes):
+def prepare(config: Any, rows: Rows | None, eval_rows: Rows | None, reward: Rewards | None,
+            coefficients: Mapping[str, float] | None, model: str | None, workdir: str | None,
+            changes: dict[str, Any]) -> tuple[keys.Config, str]:
   """(ConfigDict, workdir) of a call; rows are written into the workdir."""
   if isinstance(config, ml_collections.ConfigDict):
     workdir, config = workdir or "runs/train", config.copy_and_resolve_references()
@@ -42,7 +46,7 @@ def prepare(config, rows, eval_rows, reward, coefficients, model, workdir, chang
   return config, workdir
 
 
-def _set(config, key, value):
+def _set(config: keys.Config, key: str, value: Any) -> None:
   """Sets a key by its dotted name."""
   keys.check_exists(config, key)
   *section, name = key.split(".")
@@ -56,7 +60,7 @@ def _set(config, key, value):
     raise ValueError(f"{key}={value!r:.80}: {str(e).splitlines()[0]}") from None
 
 
-def _name_functions(section, taken):
+def _name_functions(section: keys.Config, taken: dict[str, Any]) -> None:
   """Replaces functions in a config by their names."""
   for key, value in list(section.items()):
     if hasattr(value, "items"):
@@ -65,7 +69,7 @@ def _name_functions(section, taken):
       with section.ignore_type(): section[key] = _name_of(value, taken)
 
 
-def _name_of(fn, taken):
+def _name_of(fn: Callable, taken: dict[str, Any]) -> str:
   """"package.module:function" by which this process finds a function.
 
   One that its module does not have, such as a lambda, is put into the module `rlx.given`.
@@ -88,7 +92,9 @@ def _name_of(fn, taken):
   return f"rlx.given:{name}"
 
 
-def _use_rows(config, splits, reward, coefficients, workdir, taken):
+def _use_rows(config: keys.Config, splits: dict[str, list[dict]], reward: Rewards | None,
+              coefficients: Mapping[str, float] | None, workdir: pathlib.Path,
+              taken: dict[str, Any]) -> None:
   """Makes rows of `_splits` the config's prompts, in <workdir>/rows.jsonl."""
   first = [row for row in itertools.chain(*splits.values())][:2]
   if reward is not None:
@@ -113,7 +119,8 @@ def _use_rows(config, splits, reward, coefficients, workdir, taken):
   config.prompts.columns = dict(verifier=verifier)
 
 
-def _use_rewards(config, reward, coefficients, rows, taken):
+def _use_rewards(config: keys.Config, reward: Rewards, coefficients: Mapping[str, float],
+                 rows: list[dict], taken: dict[str, Any]) -> str:
   """Makes reward functions terms of the config; returns the name of the verifier."""
   rewards = reward if isinstance(reward, Mapping) else {"outcome": reward}
   if unknown := sorted(set(coefficients) - set(rewards)):
@@ -150,28 +157,29 @@ def _use_rewards(config, reward, coefficients, rows, taken):
   return verifier
 
 
-def _splits(config, rows, eval_rows):
+def _splits(config: keys.Config, rows: Rows | None,
+            eval_rows: Rows | None) -> dict[str, list[dict]]:
   """{"train", "test": [{"id", "columns"}]} of the rows given, or of the config's prompts."""
-  if rows is None and eval_rows is None:
+  if eval_rows is not None:
+    return dict(train=[] if rows is None else _read(rows, "row", "rows"),
+                test=_read(eval_rows, "eval row", "eval_rows"))
+  if rows is None:
     return {name: [dict(id=p.id, columns=p.meta.get(
         "row", p.meta | dict(prompt=p.text, answer=p.answer)))
                    for p in build_prompts.read_prompts(config, split)]
             for name, split in (("train", config.prompts.split), ("test", config.eval.split))}
-  if eval_rows is not None:
-    return dict(train=[] if rows is None else _read(rows, "row", "rows"),
-                test=_read(eval_rows, "eval row", "eval_rows"))
   if not isinstance(rows, str | os.PathLike | Mapping): rows = list(rows)
   if io_rows.has_splits(rows, "rows"):
     return {split: _read(rows, f"{split} row", "rows", split) for split in ("train", "test")}
   rows = _read(rows, "row", "rows")
   hashed = sorted(rows, key=lambda row: (_hash(row), row["id"]))
-  held_out = [row for row in hashed if not _hash(row) % _HELD_OUT] or hashed[:1]
-  held_out = {row["id"] for row in held_out[:config.eval.prompts]}
+  apart = [row for row in hashed if not _hash(row) % _HELD_OUT] or hashed[:1]
+  held_out = {row["id"] for row in apart[:config.eval.prompts]}
   return dict(train=[row for row in rows if row["id"] not in held_out],
               test=[row for row in rows if row["id"] in held_out])
 
 
-def _read(source, name, key, split=None):
+def _read(source: Rows, name: str, key: str, split: str | None = None) -> list[dict]:
   """[{"id", "columns"}] of a source of rows."""
   if not isinstance(source, str | os.PathLike | Mapping): source = list(source)
   if split is None and io_rows.has_splits(source, key):
@@ -188,7 +196,7 @@ def _read(source, name, key, split=None):
   return out
 
 
-def _plain(value, where):
+def _plain(value: Any, where: str) -> Any:
   """The value as json writes and reads it."""
   if hasattr(value, "tolist"): value = value.tolist()  # Of numpy.
   try:
@@ -197,11 +205,11 @@ def _plain(value, where):
     raise ValueError(f"{where}: {value!r:.60} is not plain: text, number, list or dict.") from e
 
 
-def _hash(row):
+def _hash(row: dict) -> int:
   return zlib.crc32(json.dumps(row["columns"], sort_keys=True).encode())
 
 
-def _tried(fn, rows):
+def _tried(fn: Any, rows: list[dict]) -> tuple[reward_function.RewardFunction, bool]:
   """(verifier, does it return lists) of a reward function, which is called on the reference
   answers of a few rows.
 

@@ -1,9 +1,11 @@
 """Which fields of a batch are computed for the methods of a config."""
+from collections.abc import Iterator
 from typing import Any
 
 from rlx.build import keys
 from rlx.build import options as options_lib
 from rlx.core import fields
+from rlx.core import resolve
 from rlx.stages import methods as methods_lib
 from rlx.stages import model_fields
 
@@ -18,7 +20,7 @@ def plan_fields(c: keys.Config, methods: methods_lib.Methods) -> list[fields.Fie
   return planned
 
 
-def _readers(c, methods):
+def _readers(c: keys.Config, methods: methods_lib.Methods) -> Iterator[fields.Reader]:
   yield fields.Reader("rlx", ("action_BT", "outcome_B"), ("scores_BE", "demo_B", "rehearsal_BT"))
   for key, fn in methods.readers().items(): yield _reader(key, fn)
   if methods.auxiliary:
@@ -35,12 +37,12 @@ def plan_prm_fields(c: keys.Config, methods: methods_lib.Methods) -> list[fields
   return fields.plan(methods.declared(), _prm_readers(methods), RESOURCES, options_lib.setting(c))
 
 
-def _prm_readers(methods):
+def _prm_readers(methods: methods_lib.Methods) -> tuple[fields.Reader, fields.Reader]:
   return (_reader("prm.loss", methods.prm),
           fields.Reader("prm", ("prm_ref_logps_BT", "prm_beta_B")))
 
 
-def _reader(key, fn):
+def _reader(key: str, fn: resolve.Method) -> fields.Reader:
   """The Reader of a method; of a loss, without what the policy's update gives it."""
   given = set(TERM)
   if key.startswith("learner."): given.add("old_logps_BT")
@@ -74,7 +76,7 @@ def find_statistics(c: keys.Config, methods: methods_lib.Methods) -> tuple[tuple
   value, declared = options_lib.setting(c), methods.declared()
   read = {name for fn in (*methods.readers().values(), methods.auxiliary) if fn
           for name in methods_lib.all_fields(fn)}
-  def find(where):
+  def find(where: str) -> tuple:
     return tuple(
         (name, tuple(value(x) if "." in str(x) else x for x in f.statistic))
         for name, f in declared.items() if f.statistic and f.where == where and name in read)

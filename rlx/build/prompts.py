@@ -19,7 +19,8 @@ from rlx.stages import dialogue
 from rlx.stages import texts as texts_lib
 
 
-def texts_and_dialogues(c, tokenizer):
+def texts_and_dialogues(c: keys.Config, tokenizer: tokenizer_io.Tokenizer
+                        ) -> tuple[texts_lib.Texts, dialogue.Dialogues | None]:
   """Returns (texts.Texts, dialogue.Dialogues); the second is None without an environment.
 
   With one, episodes start with what it says of a prompt and not with the prompt's own text.
@@ -69,7 +70,7 @@ def read_prompts(c: keys.Config, split: str) -> Iterable[records.Prompt]:
 def load_prompts(c: keys.Config, texts: texts_lib.Texts,
                  splits: Collection[str] = ("train", "eval")) -> Splits:
   """Returns (training prompts, held-out prompts), filtered and without common texts."""
-  def load(split, at_most=None):
+  def load(split: str, at_most: int | None = None) -> list[records.Prompt]:
     prompts = itertools.islice(read_prompts(c, split), at_most)
     kept = filters.unique(list(prompts), is_episode=c.environment.name is not None)
     return filters.by_length(kept, lambda p: len(texts.prompt_ids(p)), c.prompts.max_tokens)

@@ -168,7 +168,7 @@ def sampling_options(c: keys.Config, sizes: sizes_lib.Sizes) -> sampling_lib.Opt
                  decoding=c.rollouts.decoding.to_dict())
 
 
-def _check_learns(c, methods, learns):
+def _check_learns(c: keys.Config, methods: methods_lib.Methods, learns: str) -> None:
   """Checks that the config has what learns."""
   if learns == "policy" and c.train_prm.labels is not None:
     raise ValueError(f"train_prm.labels={c.train_prm.labels!r}: None; the rewards of "

@@ -36,7 +36,7 @@ class Sft:
     dialogues: of the run's environment; None: prompts have one completion each.
   """
   model: transformer.DecoderConfig
-  params: Any
+  params: records.Params
   tokenizer: tokenizer_io.Tokenizer
   texts: texts_lib.Texts
   prompts: list[records.Prompt]
@@ -67,9 +67,10 @@ class Sft:
           for p in (self.prompts[i] for i in chosen)])
     return sharding.place_rows(rollouts, self.mesh)
 
-  def _play(self, i):
+  def _play(self, i: int) -> tuple[list, list]:
     """The episode of a prompt; it is kept, because an environment takes longer than a text."""
     if i not in self._episodes:
+      assert self.dialogues is not None
       p = self.prompts[i]
       draw = np.random.default_rng([self.seed, rng.number("sft"), rng.number(p.id)])
       self._episodes[i] = self.dialogues.played(p, self.demonstrate(p, draw))
@@ -83,7 +84,8 @@ class Sft:
         shards=sharding.row_shards(self.mesh),
         pinned=functools.partial(sharding.pinned, mesh=self.mesh))
 
-  def _loss(self, params, rollouts):
+  def _loss(self, params: records.Params,
+            rollouts: records.Rollouts) -> tuple[records.Weighted, dict, None]:
     logps_BT, _ = logps.of_rollouts(params, self.model, rollouts, with_entropy=False)
     mask_BT = rollouts.action_BT
     return aggregate.aggregate(sft_loss.nll(logps_BT, mask_BT), mask_BT,

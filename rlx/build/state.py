@@ -34,8 +34,8 @@ class InitialState:
   mesh: jax.sharding.Mesh
   optimizers: dict[str, optimizer.Optimizer]
   configs: dict[str, transformer.DecoderConfig]
-  params: dict[str, Any]
-  frozen: Any
+  params: dict[str, records.Params]
+  frozen: records.Params
   has_reference: bool
   has_kl_reference: bool
   has_prm: bool
@@ -57,7 +57,7 @@ class InitialState:
     return self.place_idle(sharding.shapes(
         jax.eval_shape(self._make, self.params, self.frozen), self.mesh))
 
-  def _make(self, params, frozen):
+  def _make(self, params: dict[str, records.Params], frozen: records.Params) -> records.TrainState:
     policy, prm = params["policy"], params["prm"]
     number = lambda x: sharding.place(jnp.float32(x), self.mesh)
     parts = dict(self._learn("policy", "learner", policy), kl_coef=number(self.kl_coef),
@@ -77,10 +77,10 @@ class InitialState:
     if self.has_reward_std: parts["reward_std"] = number(jnp.nan)
     return records.TrainState(step=0, **parts)
 
-  def _copy(self, params):
+  def _copy(self, params: records.Params) -> records.Params:
     return sharding.place(params, self.mesh, copies=True)
 
-  def _learn(self, name, optimizer_name, params):
+  def _learn(self, name: str, optimizer_name: str, params: records.Params) -> dict[str, Any]:
     """The entries of a model that learns."""
     params = self._copy(params)
     init = self.optimizers[optimizer_name].init
@@ -96,8 +96,8 @@ class InitialState:
 
 def initial_state_of(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding.Mesh,
                      optimizers: dict[str, optimizer.Optimizer],
-                     models: dict[str, tuple[transformer.DecoderConfig, Any]],
-                     frozen: Any) -> InitialState:
+                     models: dict[str, tuple[transformer.DecoderConfig, records.Params]],
+                     frozen: records.Params) -> InitialState:
   """The InitialState of a config; `models` is {"policy", "prm"}: (DecoderConfig, params)."""
   has_prm, has_policy_ref = methods.needs("prm_logps_BT"), methods.needs("ref_logps_BT")
   is_asked = c.likelihood.model == "reference" and any(

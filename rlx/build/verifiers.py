@@ -100,7 +100,8 @@ def demonstrations_of(c: keys.Config, texts: texts_lib.Texts,
   return collect.Demonstrations(ids_of)
 
 
-def _answer_ids(c, tokenizer, prompts):
+def _answer_ids(c: keys.Config, tokenizer: tokenizer_io.Tokenizer,
+                prompts: Sequence[records.Prompt]) -> dict[str, list[int]]:
   """{prompt id: token ids of its reference answer}.
 
   Raises:
@@ -156,5 +157,5 @@ def inspect_prompts(c: keys.Config,
 
 
 @functools.cache  # The prompts of a run share a few verifiers.
-def _verifier(path):
+def _verifier(path: str) -> Callable:
   return resolve.lookup("verifiers", path, "verifier")

@@ -17,6 +17,8 @@ import numpy as np
 from rlx.core import fields
 from rlx.core.fields import given
 
+Params = Any  # A tree of arrays.
+
 # How a completion, or the last action of an episode, ended; Rollouts.finish_B. "environment": the
 # environment failed, not because of the action, so that the outcome is unknown.
 FINISH = ("length", "eos", "stop", "environment")
@@ -45,8 +47,7 @@ class Prompt:
     return dataclasses.replace(self, id=f"{self.id}/again{i}")
 
 
-@flax.struct.dataclass
-class Rollouts:
+class Rollouts(flax.struct.PyTreeNode):
   """P*G trajectories: [left padding | prompt | what came after it | right padding].
 
   A trajectory is a prompt and then segments: actions, drawn by the policy, and
@@ -220,8 +221,7 @@ class Batch:
     return batch
 
 
-@flax.struct.dataclass
-class Weighted:
+class Weighted(flax.struct.PyTreeNode):
   """A mean kept as (total, weight), so microbatches and devices add up exactly.
 
   weight 0 means there is nothing to divide by: a plain sum, or an empty batch.
@@ -236,23 +236,22 @@ class Weighted:
     return self.total / jnp.where(self.weight > 0, self.weight, 1)
 
 
-@flax.struct.dataclass
-class TrainState:
+class TrainState(flax.struct.PyTreeNode):
   """The models and optimizer states that training changes, and their references."""
   step: Any                    # int, RL iterations done
-  policy: Any
+  policy: Params
   policy_opt: Any
-  reference: Any = None        # the initial policy, frozen; None if nothing reads it
-  kl_reference: Any = None     # the policy's reference if it is updated (kl.sync_every)
-  prm: Any = None
+  reference: Params = None     # the initial policy, frozen; None if nothing reads it
+  kl_reference: Params = None  # the policy's reference if it is updated (kl.sync_every)
+  prm: Params = None
   prm_opt: Any = None
-  prm_reference: Any = None    # the initial PRM, frozen, if the PRM is its own reference
-  value: Any = None
+  prm_reference: Params = None  # the initial PRM, frozen, if the PRM is its own reference
+  value: Params = None
   value_opt: Any = None
   kl_coef: Any = None          # adaptive KL coefficient, if one is used
-  sampler: Any = None          # older copy of the policy that samples (rollouts.sync_every)
+  sampler: Params = None       # older copy of the policy that samples (rollouts.sync_every)
   reward_std: Any = None       # running spread of a group's rewards (learner.reward_std_filter)
-  frozen: Any = None           # base parameters if the models above are adapters, else None
+  frozen: Params = None        # base parameters if the models above are adapters, else None
 
   @property
   def sampled_from(self):

@@ -16,6 +16,7 @@ import json
 import os
 import pathlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -77,7 +78,7 @@ def read(path: str | os.PathLike, texts: texts_lib.Texts) -> list[Solution]:
   return solutions
 
 
-def _labelled(row, where, separator, prompt, problem):
+def _labelled(row: dict, where: str, separator: str | None, prompt: str, problem: int) -> Solution:
   steps, label = row["steps"], row.get("label")
   if (not isinstance(steps, list) or not steps
       or not all(isinstance(s, str) and s for s in steps)):
@@ -91,9 +92,10 @@ def _labelled(row, where, separator, prompt, problem):
   return Solution(prompt, separator.join(steps), problem, ends=ends.tolist(), label=label)
 
 
-def _preferred(row, where):
+def _preferred(row: dict, where: str) -> list[tuple[str, bool]]:
   """[(text, whether it is the better one)] of a row."""
-  sides = [[x] if isinstance(x, str) else x for x in (row.get("chosen"), row.get("rejected"))]
+  sides: list[Any] = [[x] if isinstance(x, str) else x
+                      for x in (row.get("chosen"), row.get("rejected"))]
   if not all(isinstance(side, list) and side and all(isinstance(t, str) and t for t in side)
              for side in sides):
     raise ValueError(f"{where} has {sorted(row)}; needed are `steps` and `label`, or "
@@ -162,7 +164,7 @@ def step_rewards(run: build.Run, state: records.TrainState, rollouts: records.Ro
   if columns is None: columns = run.texts.step_columns(padding.completions(rollouts))
   has_head = run.passes.head_parts is not None
   if has_head: rollouts = padding.append(rollouts, 0)
-  passes = passes_lib.Passes(run.passes, state, None, None).with_rollouts(rollouts)
+  passes = passes_lib.make_passes(run.passes, state, rollouts)
   if has_head:
     odds_BT = hosts.fetch(passes.head_scores())
     return {"": best_of_n.padded([row[columns_J] for row, columns_J in zip(odds_BT, columns)])}
@@ -302,7 +304,7 @@ def sampled_preferences(scores_: dict[str, np.ndarray], outcome_PG: np.ndarray) 
                      right_PG.ravel()[rows], rows // outcome_PG.shape[1])
 
 
-def _rows(problem_B):
+def _rows(problem_B: np.ndarray) -> list[np.ndarray]:
   """Returns the row numbers of each problem."""
   order_B = np.argsort(problem_B, kind="stable")
   _, starts_P = np.unique(np.asarray(problem_B)[order_B], return_index=True)

@@ -67,7 +67,7 @@ def record(config: keys.Config, workdir: str | os.PathLike, **more: Any) -> dict
   return new
 
 
-def _is_fixed(key):
+def _is_fixed(key: str) -> bool:
   return key not in FREE and any(key == f or key.startswith(f + ".") for f in FIXED)
 
 
@@ -79,10 +79,10 @@ def leave(step: int, steps: int, workdir: pathlib.Path) -> None:
         "resumes from it.", file=sys.stderr)
 
 
-def _commit():
+def _commit() -> str | None:
   """Returns the git commit of this code, with + if files were modified; None outside git."""
   here = pathlib.Path(__file__).parent
-  def git(*args):
+  def git(*args: str) -> str | None:
     done = subprocess.run(["git", "-C", here, *args], capture_output=True,
                           text=True, check=False)
     return done.stdout.strip() if done.returncode == 0 else None

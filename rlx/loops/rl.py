@@ -60,8 +60,9 @@ def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | N
     return _train(run, s, options)
 
 
-def _train(run, s, options):
+def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, Any] | None:
   """The loop of a run, from the state of the session."""
+  assert run.collect is not None
   host, clock = s.host, s.clock
   if host.stuck >= options.max_skipped: host.stuck = 0  # The resumed run tries again.
   if host.rehearsed is None: host.rehearsed = run.collect.find_solved(s.state)
@@ -69,7 +70,7 @@ def _train(run, s, options):
     host.initial_eval = measure_accuracy(run, s.state, "final", options.final_samples)
     clock.lap("eval")
   for step in s.steps():
-    held_out = {}
+    held_out: dict[str, dict] = {}
     if session.is_due(step, options.eval_every):
       held_out = measure_accuracy(run, s.state, "curve", 1) if step else host.initial_eval
       clock.lap("eval")

@@ -141,14 +141,14 @@ class Session(contextlib.ExitStack):
       curves.draw(self.workdir, self._baseline)
     return summary
 
-  def _save(self):
+  def _save(self) -> None:
     self._writer.flush()  # A resumed run does not write the lines before its checkpoint again.
     self.host.seconds = self.clock.total(self.host.seconds_before)
     self.host.prompts = None if self._prompts is None else self._prompts.state()
     self._checkpoints.save(self.state.step, _saved(self.state), dataclasses.asdict(self.host))
 
 
-def _baseline(path, config):
+def _baseline(path: str | None, config: dict[str, Any]) -> pathlib.Path | None:
   """The folder of log.baseline, or None if there is none or its run had other prompts.
 
   A config that is derived from another one may keep its baseline, which is then of another task.
@@ -190,7 +190,7 @@ def is_due(step: int, every: int) -> bool:
   return bool(every) and step % every == 0
 
 
-def _saved(state):
+def _saved(state: records.TrainState) -> records.TrainState:
   """The part of a TrainState that checkpoints have: all but references that do not change."""
   return state.replace(reference=None, prm_reference=None, frozen=None)
 

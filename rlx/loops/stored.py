@@ -59,7 +59,7 @@ def sample(path: str | os.PathLike, run: build.Run, state: records.TrainState,
     stream: name of the random stream; samples depend only on it, the seed and the prompt.
     verifier: verifier of steps that `label` is computed with; None leaves it out.
   """
-  def make(start, stop):
+  def make(start: int, stop: int) -> list[dict]:
     some = prompts[start // group:stop // group]
     asked = [some[i % len(some)] for i in range(batch)]
     rollouts = draw(state.full("policy"), asked, rng.key(run.passes.seed, stream))
@@ -96,10 +96,11 @@ def label(path: str | os.PathLike, run: build.Run, state: records.TrainState,
   """
   size, width = run.sizes.rows, run.sizes.prompt_tokens + run.sizes.completion_tokens
 
-  def make(start, stop):
+  def make(start: int, stop: int) -> list[dict]:
     ends = run.texts.step_columns([x.ids for x in completions[start:stop]])
     after = [(i, column) for i, columns in enumerate(ends, start) for column in columns[:-1]]
-    right, tokens = {}, {}
+    right: dict[int, list[np.ndarray]] = {}
+    tokens: dict[int, int] = {}
     for at in range(0, len(after), size):
       some = after[at:at + size]
       wins_PG, length_P = continued(some)
@@ -111,7 +112,7 @@ def label(path: str | os.PathLike, run: build.Run, state: records.TrainState,
         sampled=x.row.get("sampled", len(x.ids)) + tokens.get(i, 0))
             for i, x in enumerate(completions[start:stop], start)]
 
-  def continued(some):
+  def continued(some: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
     asked = [some[i % len(some)] for i in range(size)]
     starts = [completions[i].ids[:column + 1] for i, column in asked]
     tokens_PX, length_P = padding.left_pad(
@@ -274,7 +275,8 @@ def batch(groups: list[list[Completion]], step: int,
   return rollouts, np.array([x.verdict for x in rows], np.float32), labels_BT
 
 
-def _complete(path, count, size, make):
+def _complete(path: str | os.PathLike, count: int, size: int,
+              make: Callable[[int, int], list[dict]]) -> None:
   """Appends the missing rows to a JSONL file of `count` rows: make(start, stop), by `size`."""
   path = pathlib.Path(path)
   path.parent.mkdir(parents=True, exist_ok=True)
@@ -291,10 +293,10 @@ def _complete(path, count, size, make):
     with path.open("a") as f: f.writelines(json.dumps(row) + "\n" for row in rows)
 
 
-def _number(x):
+def _number(x: float) -> float | None:
   """The number as JSON stores it: None, which is null, for NaN."""
   return None if math.isnan(x) else float(x)
 
 
-def _mean(wins_G):
+def _mean(wins_G: np.ndarray) -> float:
   return float(np.nanmean(wins_G)) if not np.isnan(wins_G).all() else math.nan

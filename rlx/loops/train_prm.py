@@ -28,7 +28,9 @@ from rlx.loops import prm_sets
 from rlx.loops import session
 from rlx.loops import stored
 from rlx.rewards import step_labels
+from rlx.stages import annotate
 from rlx.stages import collect
+from rlx.stages import place
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,7 +63,7 @@ def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | N
     return _train(run, s, options_lib.read_options(Options, config))
 
 
-def _train(run, s, options):
+def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, Any] | None:
   """The loop of a run, from the state of the session."""
   completions, held_out = data(run, s.state, s.workdir, options)
   s.clock.lap("sample")
@@ -99,14 +101,15 @@ def _train(run, s, options):
   return summary
 
 
-def _place(run, state, annotated, labels_BT):
+def _place(run: build.Run, state: records.TrainState, annotated: annotate.Annotated,
+           labels_BT: np.ndarray) -> place.Placed:
   """The batch on the mesh: with log-probs, or with labels for a head."""
   if run.passes.head_parts is None: return run.score(state, run.place(annotated))
   return run.place(annotated.replace(
       batch=annotated.batch.replace(labels_BT=labels_BT))).append(0)
 
 
-def _measure(batch):
+def _measure(batch: records.Batch) -> dict[str, jax.Array]:
   """Metrics of an implicit PRM before its update."""
   return {"prm/beta": batch.prm_beta_B[0], "prm/accuracy": _accuracy(
       batch.prm_old_logps_BT, batch.prm_ref_logps_BT, batch.action_BT,

@@ -69,7 +69,7 @@ class Annotate:
     return Annotated(rollouts, batch.replace(excluded_B=excluded_B.astype(np.int8)),
                      {f.name: values[f.name] for f in hosted if not f.axes})
 
-  def _reward_greedy(self, state, prompts):
+  def _reward_greedy(self, state: records.TrainState, prompts: list[records.Prompt]) -> np.ndarray:
     """Rewards of the policy's greedy completions of the prompts."""
     rollouts = self.sampling.greedy(state.full("policy"), prompts, rng.key(self.seed, "greedy"))
     return self.outcomes.rewards(prompts, rollouts)[:, 0]

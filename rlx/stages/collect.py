@@ -1,6 +1,7 @@
 """Collects a batch: samples and verifies completions until enough groups pass the filter."""
 import dataclasses
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -24,18 +25,21 @@ from rlx.stages import texts as texts_lib
 from rlx.verifiers import pool
 
 FILTERED, NOT_DRAWN, STORED = map(records.EXCLUDED.index, ("filtered", "not_drawn", "stored"))
+Sample = Callable[[list[records.Prompt]], records.Rollouts]
 
 
 class Collected(NamedTuple):
   """A batch on the host, before it is annotated."""
-  prompts: list
+  prompts: list[records.Prompt]
   rollouts: records.Rollouts
   reward_B: np.ndarray       # what the verifiers returned; NaN: unknown
   excluded_B: np.ndarray | None  # int8, index into records.EXCLUDED; None: no row is excluded
-  texts: list | None = None  # of the completions; None: they are decoded where they are read
+  texts: list[str] | None = None  # of the completions; None: they are decoded where they are read
 
   def join(self, other: "Collected") -> "Collected":
-    """The rows of both."""
+    """The rows of both, which have texts and excluded_B."""
+    assert self.texts is not None and other.texts is not None
+    assert self.excluded_B is not None and other.excluded_B is not None
     return Collected(
         self.prompts + other.prompts, padding.join([self.rollouts, other.rollouts]),
         np.append(self.reward_B, other.reward_B), np.append(self.excluded_B, other.excluded_B),
@@ -44,9 +48,9 @@ class Collected(NamedTuple):
 
 class Draw(NamedTuple):
   """The verified completions of the prompts of one draw, or of several."""
-  prompts: list
+  prompts: list[records.Prompt]
   rollouts: list[records.Rollouts]  # of each draw
-  texts: list
+  texts: list[str]
   reward_PG: np.ndarray
   excluded_PG: np.ndarray
   first_PG: np.ndarray       # reward_PG of the first pass, see rollouts.budget
@@ -55,8 +59,8 @@ class Draw(NamedTuple):
   @classmethod
   def concatenate(cls, draws: list["Draw"]) -> "Draw":
     """All draws as one."""
-    return cls(*(np.concatenate(parts) if isinstance(parts[0], np.ndarray) else sum(parts, [])
-                 for parts in zip(*draws)))
+    return cls._make(np.concatenate(parts) if isinstance(parts[0], np.ndarray) else sum(parts, [])
+                     for parts in zip(*draws))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,14 +134,14 @@ class Collect:
     return collected._replace(
         rollouts=padding.trim(collected.rollouts, self.sizes.bucket)), metrics
 
-  def _next_prompts(self, host):
+  def _next_prompts(self, host: host_state.HostState) -> list[records.Prompt]:
     """The prompts of a draw: first those that wait in the buffer."""
     waiting, host.buffer = host.buffer[:self.sizes.draw], host.buffer[self.sizes.draw:]
     prompts = self.prompts.by_id(waiting)
     return prompts + self.prompts.take(
         self.sizes.draw - len(prompts), skip=[*waiting, *(host.rehearsed or ())])
 
-  def _draw(self, prompts, sample, clock):
+  def _draw(self, prompts: list[records.Prompt], sample: Sample, clock: progress.Clock) -> Draw:
     """Samples and verifies completions of these prompts: a Draw."""
     rollouts = self.demonstrations(prompts, sample(prompts))
     clock.lap("sample")
@@ -153,7 +157,7 @@ class Collect:
         rollouts, reward_PG.ravel().astype(np.float32), excluded_PG.ravel())))
     return Draw(prompts, [rollouts], texts, reward_PG, excluded_PG, first_PG, np.asarray(keep_P))
 
-  def _take(self, draw, chosen):
+  def _take(self, draw: Draw, chosen: np.ndarray) -> Collected:
     """The chosen groups of a Draw as Collected."""
     excluded_PG = draw.excluded_PG
     if self.fill != "failed":
@@ -164,14 +168,14 @@ class Collect:
         draw.reward_PG[chosen].ravel().astype(np.float32),
         excluded_PG[chosen].ravel().astype(np.int8), [draw.texts[i] for i in rows_B])
 
-  def _refuse(self, draw, step, draws):
+  def _refuse(self, draw: Draw, step: int, draws: int) -> NoReturn:
     raise ValueError(
         f"step {step}: {draw.keep_P.sum()} of {len(draw.keep_P)} prompts passed "
         f"rollouts.filter_groups in {draws} draws, {self.sizes.trained} are needed; mean accuracy "
         f"of the groups was {np.nanmean(outcomes_lib.clip_rewards(draw.reward_PG)):.3f}. Widen the "
         "band, raise rollouts.max_draws or set rollouts.fill=drop.")
 
-  def _measure(self, draw, draws, rollouts):
+  def _measure(self, draw: Draw, draws: int, rollouts: records.Rollouts) -> dict[str, Any]:
     """{metric: number} of all draws and of the completions of the batch."""
     lengths_B = rollouts.completion_len_B[rollouts.completion_len_B > 0]
     is_cut_B = rollouts.finish_B == records.FINISH.index("length")
@@ -199,7 +203,7 @@ class Collect:
     stored. rollouts.rehearsal puts them into batches; without it the result is empty.
     """
     if not self.sizes.rehearsal: return {}
-    ids_of = {}
+    ids_of: dict[str, list[int]] = {}
     for prompts in padding.batches(self.prompts.all(), self.sizes.draw):
       rollouts = self.sampling.train(
           state.full("policy"), prompts, rng.key(self.seed, "rehearsal"))
@@ -213,7 +217,10 @@ class Collect:
           f"{self.sizes.group} completions; at least {self.sizes.rehearsal} are needed.")
     return ids_of
 
-  def _add_second_pass(self, prompts, rollouts, texts, reward_PG, sample, clock):
+  def _add_second_pass(
+      self, prompts: list[records.Prompt], rollouts: records.Rollouts, texts: list[str],
+      reward_PG: np.ndarray, sample: Sample, clock: progress.Clock
+      ) -> tuple[records.Rollouts, list[str], np.ndarray, np.ndarray]:
     """Samples more completions of the prompts that rollouts.budget selects.
 
     Groups get per_prompt rows. Rows without a completion are empty and excluded as "not_drawn";
@@ -223,6 +230,7 @@ class Collect:
     Returns:
       rollouts, texts, reward_PG, excluded_PG.
     """
+    assert self.budget is not None
     known_PG = ~np.isnan(reward_PG)
     outcome_PG = np.where(known_PG, outcomes_lib.clip_rewards(reward_PG), 0)
     right_P = outcome_PG.sum(axis=1) * reward_PG.shape[1] / np.maximum(known_PG.sum(axis=1), 1)
@@ -243,20 +251,22 @@ class Collect:
             [texts[row] if row >= 0 else "" for row in row_PG.ravel()],
             np.where(is_drawn_PG, reward_B[row_PG], 0.0), np.where(is_drawn_PG, 0, NOT_DRAWN))
 
-  def _rehearse(self, rehearsed, step):
+  def _rehearse(self, rehearsed: dict[str, list[int]] | None, step: int) -> Collected:
     """Stored completions as Collected: each is the last row of an otherwise empty group.
 
     Each had the verdict right when it was stored.
     """
+    assert rehearsed is not None  # The loop has called `find_solved`.
     ids = sorted(rehearsed)
     at = np.random.default_rng([self.seed, rng.number("rehearsal"), step]).choice(
         len(ids), self.sizes.rehearsal, replace=False)
     prompts = self.prompts.by_id([ids[i] for i in at])
-    empty = padding.empty(*hosts.fetch(self.sampling.encode(prompts)), self.sizes.group,
+    tokens_PX, len_P, prompt_P = hosts.fetch(self.sampling.encode(prompts))
+    empty = padding.empty(tokens_PX, len_P, prompt_P, self.sizes.group,
                           self.sizes.completion_tokens)
     rollouts = padding.put_last(empty, [rehearsed[p.id] for p in prompts],
                                 records.FINISH.index("eos"))
-    is_stored_B = rollouts.completion_len_B > 0
+    is_stored_B = np.asarray(rollouts.completion_len_B) > 0
     return Collected(prompts, rollouts, is_stored_B.astype(np.float32),
                      np.where(is_stored_B, STORED, NOT_DRAWN).astype(np.int8),
                      self.texts.completions(rollouts))

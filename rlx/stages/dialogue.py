@@ -77,18 +77,19 @@ class Observations:
     return ids[1:] if self.before and ids[:1] == [last_id] else ids
 
   @functools.cached_property
-  def _special(self):
+  def _special(self) -> list[str]:
     added = self.tokenizer.hf.added_tokens_decoder.values()
     names = {*map(str, self.tokenizer.hf.all_special_tokens), *(str(t) for t in added if t.special)}
     return sorted(names, key=lambda name: (-len(name), name))
 
-  def _is_known(self, character):
+  def _is_known(self, character: str) -> bool:
     try:
       return bool(self._encode(character))
     except ValueError:
       return False
 
-  def _encode(self, text): return self.tokenizer.encode(text, add_bos=False) if text else []
+  def _encode(self, text: str) -> list[int]:
+    return self.tokenizer.encode(text, add_bos=False) if text else []
 
 
 def observations(tokenizer: tokenizer_io.Tokenizer, *, role: str, is_chat: bool, limit: int,
@@ -149,7 +150,7 @@ class Answers:
       if not wait: break
     return [self._answer(*x) for x in sorted(arrived, key=lambda x: x[0])]
 
-  def _taken(self, row, taken):
+  def _taken(self, row: int, taken: runner_lib.Taken) -> list:
     """The arguments of `_answer`, which are JSON."""
     self._states[row] = taken.state
     self._left_s[row] -= taken.seconds
@@ -158,7 +159,8 @@ class Answers:
     ends = step.done or self._left_s[row] <= 0
     return [row, None if ends else step.observation, step.reward, True, taken.failed, step.info]
 
-  def _answer(self, row, observation, reward, is_known, failed, info):
+  def _answer(self, row: int, observation: str | None, reward: float | None, is_known: bool,
+              failed: bool, info: dict[str, float]) -> tuple[int, episodes.Answer]:
     self.info[row], self.is_unknown[row] = info, not is_known
     self.failed += failed
     ids = None if observation is None else self._observations.ids(observation, self._last_id[row])

@@ -24,7 +24,7 @@ class EndStep:
   reference_mix: float = key("kl.sync_mix")
   resets_optimizer: bool = key("kl.reset_optimizer")
   kl_target: float | None = key("kl.target")
-  kl_horizon: float = key("kl.horizon")
+  kl_horizon: int = key("kl.horizon")
 
   def __call__(self, state: records.TrainState, metrics: dict) -> records.TrainState:
     """The state of the next step, from the metrics of this one."""
@@ -40,7 +40,7 @@ class EndStep:
     opt_state = sharding.made(self.optimizer.init, state.policy, self.mesh)
     return state.replace(policy_opt=jax.device_put(opt_state, places))
 
-  def _kl_coef(self, state, metrics):
+  def _kl_coef(self, state: records.TrainState, metrics: dict) -> jax.Array:
     if self.kl_target is None: return state.kl_coef
     return divergence.adaptive_coef(
         state.kl_coef, metrics["policy/kl_ref"], target=self.kl_target,

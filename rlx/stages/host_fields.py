@@ -9,76 +9,85 @@ or a list of verdicts), `greedy_outcome` ((prompts) -> verdicts of greedy comple
 """
 import bisect
 import itertools
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from rlx.core.fields import field
 from rlx.core import records
+from rlx.io.tokenizer import Tokenizer
 from rlx.rollouts import padding
 from rlx.rollouts import trajectories
 from rlx.verifiers import answers as answers_lib
 from rlx.verifiers import steps as verifier_steps
 
 TURN = "<turn>"  # The value of rollouts.step_separator with which each turn is a step.
+Prompts = Sequence[records.Prompt]
+Rollouts = records.Rollouts
+Ids = list[list[int]]  # Of each row: token ids, or columns.
+Verify = Callable[[str, Prompts, Sequence[str]], Sequence]
+Reasoning = tuple[list[int], int, int]  # See `split`.
+Answers = dict[str, list[int]]  # Prompt id -> token ids of the reference answer.
 
 
 @field(None)
-def completions(rollouts):
+def completions(rollouts: Rollouts) -> Ids:
   """Token ids of each completion, EOS included."""
   return padding.completions(rollouts)
 
 
 @field(np.int32)
-def tokens_BT(rollouts):
+def tokens_BT(rollouts: Rollouts) -> np.ndarray:
   """The tokens after the prompt."""
   return rollouts.completions_BT
 
 
 @field(bool, options=dict(group="rollouts.per_prompt"),
        needs={"rollouts.demonstration.name": None})
-def demo_B(rollouts, *, group):
+def demo_B(rollouts: Rollouts, *, group: int) -> np.ndarray:
   """Rows that are demonstrations, not samples."""
   return np.arange(len(rollouts.finish_B)) % group == group - 1
 
 
 @field(bool, needs={"rollouts.rehearsal": 0})
-def rehearsal_BT(action_BT, excluded_B):
+def rehearsal_BT(action_BT: np.ndarray, excluded_B: np.ndarray) -> np.ndarray:
   """Tokens of stored completions, which no policy gradient reads."""
   return action_BT & (excluded_B == records.EXCLUDED.index("stored"))[:, None]
 
 
 @field(None, options=dict(separator="rollouts.step_separator"))
-def step_columns(completions, rollouts, tokenizer, *, separator):
+def step_columns(completions: Ids, rollouts: Rollouts, tokenizer: Tokenizer, *,
+                 separator: str | None) -> Ids:
   """For each completion, the columns in which its reasoning steps end."""
   if separator == TURN: return [np.flatnonzero(ends_T).tolist() for ends_T in ends(rollouts)]
   return columns_of_steps(completions, tokenizer, separator)
 
 
 @field(bool, needs={"environment.name": None})
-def turn_ends_BT(rollouts):
+def turn_ends_BT(rollouts: Rollouts) -> np.ndarray:
   """The last token of each action of an episode."""
   return ends(rollouts)
 
 
 @field(np.int32, options=dict(group="rollouts.per_prompt"), needs={"environment.name": None})
-def turn_prefix_BT(rollouts, turn_ends_BT, *, group):
+def turn_prefix_BT(rollouts: Rollouts, turn_ends_BT: np.ndarray, *, group: int) -> np.ndarray:
   """On the tokens of an action, a number that the prompt's actions with the same history share.
 
   The history of an action is everything before it; elsewhere -1.
   """
-  number_BT = np.full(turn_ends_BT.shape, -1, np.int32)
+  turn_BT, number_BT = np.asarray(rollouts.turn_BT), np.full(turn_ends_BT.shape, -1, np.int32)
   for first in range(0, len(number_BT), group):
     numbers: dict[tuple[int, ...], int] = {}
     for b in range(first, first + group):
-      for turn in np.unique(rollouts.turn_BT[b, rollouts.turn_BT[b] >= 0]):
-        tokens = np.flatnonzero(rollouts.turn_BT[b] == turn)
+      for turn in np.unique(turn_BT[b, turn_BT[b] >= 0]):
+        tokens = np.flatnonzero(turn_BT[b] == turn)
         history = tuple(rollouts.completions_BT[b, :tokens[0]].tolist())
         number_BT[b, tokens] = numbers.setdefault(history, len(numbers))
   return number_BT
 
 
 @field(bool, needs={"rollouts.step_separator": None})
-def step_ends_BT(step_columns, rollouts):
+def step_ends_BT(step_columns: Ids, rollouts: Rollouts) -> np.ndarray:
   """The last token of each reasoning step."""
   ends_BT = np.zeros(rollouts.sampler_logps_BT.shape, bool)
   for ends_T, columns in zip(ends_BT, step_columns): ends_T[columns] = True
@@ -86,7 +95,8 @@ def step_ends_BT(step_columns, rollouts):
 
 
 @field(np.float32, options=dict(verifier="verifier.steps"), needs={"verifier.steps": None})
-def step_scores_BT(step_columns, prompts, texts, rollouts, verify_steps, *, verifier):
+def step_scores_BT(step_columns: Ids, prompts: Prompts, texts: Sequence[str], rollouts: Rollouts,
+                   verify_steps: Verify, *, verifier: str) -> np.ndarray:
   """Score of each step in [0, 1] on its last token, 0 elsewhere; NaN: could not tell.
 
   A step without a score is NaN. A number instead of a list is the score of every step. If
@@ -105,8 +115,9 @@ def step_scores_BT(step_columns, prompts, texts, rollouts, verify_steps, *, veri
 @field(np.float32, options=dict(verifiers="verifier.step_rewards",
                                 max_error_rate="verifier.max_error_rate"),
        needs={"verifier.step_rewards": ()})
-def step_rewards_BTZ(step_columns, prompts, texts, rollouts, verify_steps, *, verifiers,
-                     max_error_rate):
+def step_rewards_BTZ(step_columns: Ids, prompts: Prompts, texts: Sequence[str], rollouts: Rollouts,
+                     verify_steps: Verify, *, verifiers: Sequence[str],
+                     max_error_rate: float) -> np.ndarray:
   """Reward of each step on its last token, 0 elsewhere; NaN in a row: could not tell.
 
   Rewards of several steps that end in the same token are added. A number instead of a list is
@@ -131,26 +142,28 @@ def step_rewards_BTZ(step_columns, prompts, texts, rollouts, verify_steps, *, ve
 
 
 @field(np.float32, options=dict(verifiers="verifier.scores"), needs={"verifier.scores": ()})
-def scores_BE(prompts, texts, verify, *, verifiers):
+def scores_BE(prompts: Prompts, texts: Sequence[str], verify: Verify, *,
+              verifiers: Sequence[str]) -> np.ndarray:
   """Scores of the verifiers in verifier.scores; NaN: could not tell."""
   return np.stack([verify(path, prompts, texts) for path in verifiers], axis=1)
 
 
 @field(np.int32, options=dict(pattern="eval.answer"))
-def answer_B(texts, *, pattern):
+def answer_B(texts: Sequence[str], *, pattern: str) -> np.ndarray:
   """Number of the stated answer, equal where answers are equal; -1: none is stated."""
   return answers_lib.ids(answers_lib.stated(texts, pattern))
 
 
 @field(np.int32, options=dict(group="rollouts.per_prompt"), needs={"prompts.paired": False})
-def pair_B(group_prompts, *, group):
+def pair_B(group_prompts: Prompts, *, group: int) -> np.ndarray:
   """Place in the batch of the prompt with the other wording of the same question."""
   place = {p.id: i for i, p in enumerate(group_prompts)}
   return np.repeat([place[p.meta["pair"]] for p in group_prompts], group)
 
 
 @field(np.float32, options=dict(group="rollouts.per_prompt"))
-def greedy_B(group_prompts, greedy_outcome, *, group):
+def greedy_B(group_prompts: Prompts, greedy_outcome: Callable[[Prompts], np.ndarray], *,
+             group: int) -> np.ndarray:
   """Verdict of the prompt's greedy completion, on each of its rows; NaN: could not tell."""
   return np.repeat(greedy_outcome(group_prompts), group)
 
@@ -159,20 +172,20 @@ def greedy_B(group_prompts, greedy_outcome, *, group):
 
 
 @field(None)
-def prompt_ids(rollouts):
+def prompt_ids(rollouts: Rollouts) -> Ids:
   """Token ids of each row's prompt."""
   x = rollouts.prompt_width
   return [ids[x - n:x].tolist() for ids, n in zip(rollouts.tokens_BS, rollouts.prompt_len_B)]
 
 
 @field(None, options=dict(separator="likelihood.separator"))
-def reasoning(completions, tokenizer, *, separator):
+def reasoning(completions: Ids, tokenizer: Tokenizer, *, separator: str | None) -> list[Reasoning]:
   """For each completion, the ids of its reasoning and the start and end of its answer."""
   return [split(ids, tokenizer, separator) for ids in completions]
 
 
 @field(None, options=dict(separator="likelihood.separator"))
-def separator_ids(tokenizer, *, separator):
+def separator_ids(tokenizer: Tokenizer, *, separator: str | None) -> list[int]:
   """Token ids of likelihood.separator."""
   return [] if separator is None else tokenizer.encode(separator, add_bos=False)
 
@@ -181,41 +194,45 @@ _ROWS = dict(width="likelihood.max_tokens", bucket="rollouts.bucket")
 
 
 @field(None, options=_ROWS)
-def answer_rows(prompt_ids, reasoning, prompts, answer_ids, tokenizer, *, width, bucket):
+def answer_rows(prompt_ids: Ids, reasoning: list[Reasoning], prompts: Prompts, answer_ids: Answers,
+                tokenizer: Tokenizer, *, width: int, bucket: int) -> Rollouts:
   """The reference answer after each prompt and reasoning, as rollouts."""
   return trajectories.pairs([p + r for p, (r, _, _) in zip(prompt_ids, reasoning)],
                             [answer_ids[p.id] for p in prompts], tokenizer, width, bucket)
 
 
 @field(None, options=dict(_ROWS, group="rollouts.per_prompt"))
-def base_rows(prompt_ids, separator_ids, group_prompts, answer_ids, tokenizer, *, width, bucket,
-              group):
+def base_rows(prompt_ids: Ids, separator_ids: list[int], group_prompts: Prompts,
+              answer_ids: Answers, tokenizer: Tokenizer, *, width: int, bucket: int,
+              group: int) -> Rollouts:
   """The reference answer directly after each prompt, once per group, as rollouts."""
   return trajectories.pairs([p + separator_ids for p in prompt_ids[::group]],
                             [answer_ids[p.id] for p in group_prompts], tokenizer, width, bucket)
 
 
 @field(None, options=dict(_ROWS, steps="likelihood.steps"))
-def step_rows(prompt_ids, completions, step_columns, separator_ids, prompts, answer_ids,
-              tokenizer, rollouts, *, width, bucket, steps):
+def step_rows(prompt_ids: Ids, completions: Ids, step_columns: Ids, separator_ids: list[int],
+              prompts: Prompts, answer_ids: Answers, tokenizer: Tokenizer, rollouts: Rollouts, *,
+              width: int, bucket: int, steps: int) -> list[Rollouts]:
   """The reference answer after the first 1, 2, ... steps of each completion, as rollouts.
 
   What the policy reads between a step and the next one, in an episode, belongs to the step.
   """
   answers = [answer_ids[p.id] for p in prompts]
   is_read_BT = rollouts.mask_BT & ~rollouts.action_BT
-  def upto(b, column):
+  def upto(b: int, column: int) -> list[int]:
     end = column + 1
     while end < is_read_BT.shape[1] and is_read_BT[b, end]: end += 1
     return completions[b][:end]
-  def after(j):
+  def after(j: int) -> Ids:
     return [p + (upto(b, columns[j]) if j < len(columns) else []) + separator_ids
             for b, (p, columns) in enumerate(zip(prompt_ids, step_columns))]
   return [trajectories.pairs(after(j), answers, tokenizer, width, bucket) for j in range(steps)]
 
 
 @field(None, options=dict(bucket="rollouts.bucket"))
-def noprompt_rows(completions, rollouts, tokenizer, *, bucket):
+def noprompt_rows(completions: Ids, rollouts: Rollouts, tokenizer: Tokenizer, *,
+                  bucket: int) -> Rollouts:
   """Each completion after BOS alone (EOS if there is no BOS), without its prompt, as rollouts."""
   first = tokenizer.eos_ids[0] if tokenizer.bos_id is None else tokenizer.bos_id
   return trajectories.pairs([[first]] * len(completions), completions, tokenizer,
@@ -223,7 +240,8 @@ def noprompt_rows(completions, rollouts, tokenizer, *, bucket):
 
 
 @field(None, options=dict(token="likelihood.token", bucket="rollouts.bucket"))
-def last_token_rows(prompt_ids, completions, tokenizer, *, token, bucket):
+def last_token_rows(prompt_ids: Ids, completions: Ids, tokenizer: Tokenizer, *, token: str,
+                    bucket: int) -> Rollouts:
   """likelihood.token after each completion, as rollouts."""
   return trajectories.pairs([p + ids for p, ids in zip(prompt_ids, completions)],
                             [[tokenizer.vocabulary[token]]] * len(completions), tokenizer, 1,
@@ -231,28 +249,28 @@ def last_token_rows(prompt_ids, completions, tokenizer, *, token, bucket):
 
 
 @field(bool, needs={"likelihood.max_tokens": 0})
-def answer_mask_BM(answer_rows):
+def answer_mask_BM(answer_rows: Rollouts) -> np.ndarray:
   """Tokens of the reference answer."""
   columns_1M = np.arange(answer_rows.sampler_logps_BT.shape[1])[None, :]
   return columns_1M < answer_rows.completion_len_B[:, None]
 
 
 @field(bool, needs={"likelihood.separator": None})
-def answer_span_BT(reasoning, rollouts):
+def answer_span_BT(reasoning: list[Reasoning], rollouts: Rollouts) -> np.ndarray:
   """The answer that the completion states."""
   columns_1T = np.arange(rollouts.sampler_logps_BT.shape[1])[None, :]
   _, start_B, end_B = zip(*reasoning)
   return ((columns_1T >= np.array(start_B)[:, None]) & (columns_1T < np.array(end_B)[:, None]))
 
 
-def ends(rollouts):
+def ends(rollouts: Rollouts) -> np.ndarray:
   """bool [B, T]: the last token of each action."""
-  turn_BT = np.where(rollouts.mask_BT, rollouts.turn_BT, -1)
+  turn_BT = np.where(rollouts.mask_BT, np.asarray(rollouts.turn_BT), -1)
   next_BT = np.pad(turn_BT[:, 1:], ((0, 0), (0, 1)), constant_values=-1)
   return (turn_BT >= 0) & (turn_BT != next_BT)
 
 
-def columns_of_steps(completions, tokenizer, separator):
+def columns_of_steps(completions: Ids, tokenizer: Tokenizer, separator: str | None) -> Ids:
   """For each list of ids, the columns in which its steps end.
 
   Args:
@@ -272,7 +290,7 @@ def columns_of_steps(completions, tokenizer, separator):
   return columns
 
 
-def split(ids, tokenizer, separator):
+def split(ids: list[int], tokenizer: Tokenizer, separator: str | None) -> Reasoning:
   """A completion's reasoning, and where its own answer begins and ends.
 
   The reasoning ends with the last `separator`. A token that contains the end of the separator

@@ -19,8 +19,7 @@ from rlx.models import transformer
 from rlx.stages import place
 
 
-@flax.struct.dataclass
-class Minibatch:
+class Minibatch(flax.struct.PyTreeNode):
   """What a loss reads: whole groups on the mesh, or one of the microbatches of such a part."""
   rollouts: records.Rollouts
   batch: records.Batch
@@ -100,8 +99,8 @@ class Learner:
     state = dataclasses.replace(state, **{self.name: params, f"{self.name}_opt": opt_state})
     return state, mean, rows, scores
 
-  def add_whole(self, params: Any, part: Minibatch, compute: Callable[[records.Batch], Any],
-                forward: Callable | None) -> Minibatch:
+  def add_whole(self, params: records.Params, part: Minibatch,
+                compute: Callable[[records.Batch], Any], forward: Callable | None) -> Minibatch:
     """The minibatch with compute(batch) as `whole`, for the argument whole_minibatch of `make`.
 
     It is {} if there is one microbatch, because the loss then sees the whole minibatch.

@@ -5,23 +5,25 @@ import numpy as np
 
 from rlx.core.fields import field
 from rlx.core import masked
+from rlx.core import records
 from rlx.core import rng
+from rlx.stages import passes as passes_lib
 
 
 @field(np.float32, where="model")
-def prm_ref_logps_BT(passes):
+def prm_ref_logps_BT(passes: passes_lib.Passes) -> jax.Array:
   """log pi_ref of the PRM's log-ratio, at temperature 1."""
   return passes.prm_reference()
 
 
 @field(np.float32, where="model")
-def prm_beta_B(passes, outcome_B):
+def prm_beta_B(passes: passes_lib.Passes, outcome_B: jax.Array) -> jax.Array:
   """prm.beta, repeated in every row because batches are cut by rows."""
   return jnp.full_like(outcome_B, passes.options.beta(passes.state.step))
 
 
 @field(None, options=dict(group="rollouts.per_prompt"))
-def mismatched_rows(rollouts, *, group):
+def mismatched_rows(rollouts: records.Rollouts, *, group: int) -> records.Rollouts:
   """Each prompt with the completion of the next prompt's group, as rollouts (for KTO's KL)."""
   rows, x = rollouts.rows(), rollouts.prompt_width
   rolled = jax.tree.map(lambda a: np.roll(a, -group, axis=0), rows)
@@ -31,7 +33,7 @@ def mismatched_rows(rollouts, *, group):
 
 
 @field(np.float32, where="model")
-def kl_ratio_B(passes, mismatched_rows):
+def kl_ratio_B(passes: passes_lib.Passes, mismatched_rows: records.Rollouts) -> jax.Array:
   """Sums of the PRM's log-ratio over mismatched_rows; NaN of an empty completion (KTO's KL)."""
   other = passes.with_rollouts(mismatched_rows)
   ratio_BT = other.logps("prm", "prm") - other.prm_reference()
@@ -40,38 +42,38 @@ def kl_ratio_B(passes, mismatched_rows):
 
 
 @field(np.float32, where="model")
-def old_logps_BT(passes):
+def old_logps_BT(passes: passes_lib.Passes) -> jax.Array:
   """Log-probs of the policy before its update, at the sampling temperature."""
   return passes.old("old_logps_BT")
 
 
 @field(np.float32, where="model", statistic=("mean",))
-def old_mean_logps_BT(passes):
+def old_mean_logps_BT(passes: passes_lib.Passes) -> jax.Array:
   """mean_logps_BT of the policy before its update."""
   return passes.old("old_mean_logps_BT")
 
 
 @field(np.float32, where="model", statistic=("squared",))
-def old_sum_pi_squared_BT(passes):
+def old_sum_pi_squared_BT(passes: passes_lib.Passes) -> jax.Array:
   """Sum of the squared probabilities of all tokens, before the update."""
   return passes.old("old_sum_pi_squared_BT")
 
 
 @field(np.float32, where="model", statistic=("logit",))
-def old_logits_BT(passes):
+def old_logits_BT(passes: passes_lib.Passes) -> jax.Array:
   """Logit of the sampled token, before the update."""
   return passes.old("old_logits_BT")
 
 
 @field(np.float32, where="model", needs={"distribution.min_p": 0},
        statistic=("min_p", "distribution.min_p"))
-def old_min_p_logps_BT(passes):
+def old_min_p_logps_BT(passes: passes_lib.Passes) -> jax.Array:
   """Log-prob after truncation to the tokens of distribution.min_p, before the update."""
   return passes.old("old_min_p_logps_BT")
 
 
 @field(np.float32, where="model")
-def ref_logps_BT(passes):
+def ref_logps_BT(passes: passes_lib.Passes) -> jax.Array:
   """log pi_ref of the policy's KL, at the sampling temperature."""
   moves = passes.state.kl_reference is not None
   return passes.logps("kl_reference" if moves else "reference",
@@ -79,13 +81,13 @@ def ref_logps_BT(passes):
 
 
 @field(np.float32, where="model")
-def values_BT(passes):
+def values_BT(passes: passes_lib.Passes) -> jax.Array:
   """Values of the value model before its update."""
   return passes.values()
 
 
 @field(np.float32, where="model")
-def noise_B(passes, prompt_P):
+def noise_B(passes: passes_lib.Passes, prompt_P: jax.Array) -> jax.Array:
   """Uniform in [0, 1); depends on the seed, step, prompt and place in the group only."""
   o = passes.options
   return jax.vmap(lambda prompt: jax.random.uniform(
@@ -93,31 +95,32 @@ def noise_B(passes, prompt_P):
 
 
 @field(np.float32, where="model", needs={"likelihood.max_tokens": 0})
-def answer_logps_BM(passes, answer_rows):
+def answer_logps_BM(passes: passes_lib.Passes, answer_rows: records.Rollouts) -> jax.Array:
   """Log-probs of the reference answer after prompt and reasoning, at temperature 1."""
   return passes.answers(answer_rows)
 
 
 @field(np.float32, where="model", needs={"likelihood.max_tokens": 0})
-def base_answer_logps_BM(passes, base_rows):
+def base_answer_logps_BM(passes: passes_lib.Passes, base_rows: records.Rollouts) -> jax.Array:
   """Log-probs of the reference answer directly after the prompt, at temperature 1."""
   return jnp.repeat(passes.answers(base_rows), passes.options.group, axis=0)
 
 
 @field(np.float32, where="model",
        needs={"likelihood.steps": 0, "likelihood.max_tokens": 0, "rollouts.step_separator": None})
-def step_answer_logps_BJM(passes, step_rows, base_answer_logps_BM):
+def step_answer_logps_BJM(passes: passes_lib.Passes, step_rows: list[records.Rollouts],
+                          base_answer_logps_BM: jax.Array) -> jax.Array:
   """Log-probs of the reference answer after the first j steps; j = 0 is after the prompt."""
   return jnp.stack([base_answer_logps_BM, *map(passes.answers, step_rows)], axis=1)
 
 
 @field(np.float32, where="model")
-def noprompt_logps_BT(passes, noprompt_rows):
+def noprompt_logps_BT(passes: passes_lib.Passes, noprompt_rows: records.Rollouts) -> jax.Array:
   """Log-probs of the policy without the prompt, at the sampling temperature."""
   return passes.of_rows("policy", noprompt_rows, passes.options.temperature)
 
 
 @field(np.float32, where="model", needs={"likelihood.token": None})
-def self_logps_B(passes, last_token_rows):
+def self_logps_B(passes: passes_lib.Passes, last_token_rows: records.Rollouts) -> jax.Array:
   """The policy's log-prob of likelihood.token after the completion, at temperature 1."""
   return passes.of_rows("policy", last_token_rows)[:, 0]

@@ -1,13 +1,14 @@
 """Rewards and verdicts of completions: from verifiers, and from the environments of episodes."""
 import dataclasses
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from rlx.core import fields
 from rlx.core import records
+from rlx.io import tokenizer as tokenizer_io
 from rlx.learner import hosts
 from rlx.rollouts import trajectories
 from rlx.stages import texts as texts_lib
@@ -65,21 +66,22 @@ class Verifiers:
     self._kept = {key: x for key, x in self._kept.items() if key[0] != path}
     return lists
 
-  def _shared(self, verify, prompts, texts, rows):
+  def _shared(self, verify: Callable, prompts: Sequence[records.Prompt], texts: Sequence[str],
+              rows: Sequence[int] | np.ndarray) -> list:
     """What `verify` returns for these rows, in order; each process computes its share."""
     return hosts.shared(lambda part: list(verify(
         [prompts[rows[i]] for i in part], [texts[rows[i]] for i in part])), len(rows))
 
 
-def _verified_by(path, prompts):
+def _verified_by(path: str, prompts: Sequence[records.Prompt]) -> list[records.Prompt]:
   return [dataclasses.replace(p, verifier=path) for p in prompts]
 
 
-def _key(prompt, text):
+def _key(prompt: records.Prompt, text: str) -> tuple[str, str, str]:
   return prompt.verifier, prompt.id, text
 
 
-def _mean(rewards, text):
+def _mean(rewards: float | list[float], text: str) -> float:
   """The mean of the known rewards of a text's steps; NaN if none is known."""
   if not isinstance(rewards, list): return rewards  # Of every step.
   known = [x for x in rewards if not np.isnan(x)]
@@ -111,7 +113,7 @@ class PromptRows:
   """
   planned: list[fields.Field]
   field_options: dict[str, dict[str, Any]]
-  tokenizer: Any
+  tokenizer: tokenizer_io.Tokenizer
 
   def __call__(self, prompts: list[records.Prompt], rollouts: records.Rollouts,
                texts: list[str]) -> list[records.Prompt]:

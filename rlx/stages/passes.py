@@ -23,7 +23,7 @@ from rlx.models import transformer
 from rlx.models import value as value_model
 
 
-def values(params: Any, config: transformer.DecoderConfig, rollouts: records.Rollouts,
+def values(params: records.Params, config: transformer.DecoderConfig, rollouts: records.Rollouts,
            plan: packing.Plan | None) -> jax.Array:
   """values_BT of a value model, or the scores of a PRM with a head."""
   return value_model.values(
@@ -43,9 +43,11 @@ def compiled(config: transformer.DecoderConfig, temperature: float, parts: int, 
 
 
 @functools.cache
-def _compiled(config, temperature, parts, shards, more):
-  def logps_of(params, rollouts, plan):
-    def one(batch):
+def _compiled(config: transformer.DecoderConfig, temperature: float, parts: int, shards: int,
+              more: tuple) -> jax.stages.Wrapped:
+  def logps_of(params: records.Params, rollouts: records.Rollouts,
+               plan: packing.Plan | None) -> jax.Array | tuple[jax.Array, ...]:
+    def one(batch: tuple) -> jax.Array | tuple[jax.Array, ...]:
       logps_BT, _, *others = logps.of_rollouts(
           params, config, *batch, temperature=temperature, with_entropy=False, statistics=more)
       return (logps_BT, *others) if more else logps_BT
@@ -85,13 +87,13 @@ class Planner:
     if not self.pack: return None
     wanted = config, parts, None if rows_B is None else rows_B.tobytes()
     if wanted not in self._plans:
-      r = self.rollouts
-      lengths, trunk_B = (r.prompt_len_B, r.completion_len_B), self._trunk_B
+      r, trunk_B = self.rollouts, self._trunk_B
+      prompt_len_B, len_B = r.prompt_len_B, r.completion_len_B
       if rows_B is not None:
-        lengths = tuple(x_B[rows_B] for x_B in lengths)
-        trunk_B = packing.same_prompt(r.tokens_BS[rows_B, :r.prompt_width], lengths[0])
+        prompt_len_B, len_B = prompt_len_B[rows_B], len_B[rows_B]
+        trunk_B = packing.same_prompt(r.tokens_BS[rows_B, :r.prompt_width], prompt_len_B)
       self._plans[wanted] = sharding.place_rows(
-          packing.plan(*lengths, r.prompt_width, r.sampler_logps_BT.shape[1], config,
+          packing.plan(prompt_len_B, len_B, r.prompt_width, r.sampler_logps_BT.shape[1], config,
                        parts=parts * sharding.row_shards(self.mesh), trunk_B=trunk_B), self.mesh)
     return self._plans[wanted]
 
@@ -135,8 +137,8 @@ class Passes:
   """
   options: Options
   state: records.TrainState
-  rollouts: records.Rollouts | None
-  plan: Planner | None
+  rollouts: records.Rollouts
+  plan: Planner
   _done: dict = dataclasses.field(default_factory=dict, repr=False)
 
   def logps(self, name: str, model: str = "policy", temperature: float = 1.0,
@@ -188,10 +190,13 @@ class Passes:
 
   def with_rollouts(self, rollouts: records.Rollouts) -> "Passes":
     """Returns Passes over other rollouts (numpy), which are placed on the mesh."""
-    o = self.options
-    return Passes(o, self.state, sharding.place_rows(rollouts, o.mesh),
-                  Planner(rollouts, o.mesh, o.pack))
+    return make_passes(self.options, self.state, rollouts)
 
   def with_state(self, state: records.TrainState) -> "Passes":
     """Returns Passes of other parameters over the same rollouts."""
     return Passes(self.options, state, self.rollouts, self.plan)
+
+
+def make_passes(o: Options, state: records.TrainState, rollouts: records.Rollouts) -> Passes:
+  """Passes over rollouts (numpy), which are placed on the mesh."""
+  return Passes(o, state, sharding.place_rows(rollouts, o.mesh), Planner(rollouts, o.mesh, o.pack))

@@ -1,6 +1,7 @@
 """Rewards and advantages of a batch that has its log-probs. One jitted, pure function."""
 import dataclasses
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +17,7 @@ from rlx.losses import divergence
 from rlx.stages import methods as methods_lib
 from rlx.stages import place
 
+Terms = dict[str, jax.Array]  # By reward term, or "total".
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +32,7 @@ class RewardsAdvantages:
   methods: methods_lib.Methods
   whiten: bool
   whiten_signal_only: bool
-  kl_kind: str
+  kl_kind: divergence.Kind
 
   def __call__(self, state: records.TrainState,
                placed: place.Placed) -> tuple[place.Placed, dict]:
@@ -45,18 +47,20 @@ class RewardsAdvantages:
     return self._program(state.kl_coef, state.step, batch, *running)
 
   @functools.cached_property
-  def _program(self):
+  def _program(self) -> jax.stages.Wrapped:
     return jax.jit(self._compute)
 
-  def _compute(self, kl_coef, step, batch, *running):
+  def _compute(self, kl_coef: jax.Array, step: Any, batch: records.Batch,
+               *running: jax.Array) -> tuple[records.Batch, dict[str, Any]]:
     methods = self.methods
     measured = {name: resolve.measured(fn(batch)) for name, (_, fn) in methods.rewards.items()}
     rewards = {name: reward for name, (reward, _) in measured.items()}
     reward_metrics = _method_metrics("rewards", measured, batch)
     coefs = {name: coef(step) for name, (coef, _) in methods.rewards.items()}
-    row_metrics = {}
+    row_metrics: dict[str, jax.Array] = {}
     if methods.reward_std_filter:
-      batch, row_metrics = _filtered(methods, rewards, coefs, batch, *running, step)
+      batch, row_metrics = _filtered(
+          methods.reward_std_filter, rewards, coefs, batch, running[0], step)
     row_metrics |= excluded(batch)
     if methods.has_kl_reward:
       rewards["kl"] = -divergence.estimate(
@@ -99,24 +103,26 @@ def excluded(batch: records.Batch) -> dict[str, jax.Array]:
           for i, reason in enumerate(records.EXCLUDED) if reason}
 
 
-def _has_signal(advantages_BT, group):
+def _has_signal(advantages_BT: jax.Array, group: int) -> jax.Array:
   """bool [B, 1]: whether any token of the row's group has an advantage other than 0."""
   any_P = jnp.any(advantages_BT.reshape(-1, group * advantages_BT.shape[1]) != 0, axis=1)
   return jnp.repeat(any_P, group)[:, None]
 
 
-def _method_metrics(stage, measured, batch):
+def _method_metrics(stage: str, measured: dict[str, tuple[Any, dict]],
+                    batch: records.Batch) -> dict[str, jax.Array]:
   """{stage/term_name: mean} of the metrics that methods return, {term: (value, metrics)}."""
   return {f"{stage}/{term}_{name}": mean.mean() for term, (_, metrics) in measured.items()
           for name, mean in diagnostics.means(metrics, batch.learn_BT).items()}
 
 
-def _filtered(methods, rewards, coefs, batch, ema, step):
+def _filtered(keep: resolve.UserFunction, rewards: Terms, coefs: Terms, batch: records.Batch,
+              ema: jax.Array, step: Any) -> tuple[records.Batch, dict[str, jax.Array]]:
   """(batch, metrics): excludes the groups that learner.reward_std_filter does not keep."""
-  rewards_B = sum(coefs[name] * (r if r.ndim == 1 else masked.total(r, batch.learn_BT, axis=1))
-                  for name, r in rewards.items())
-  keep_P, ema = methods.reward_std_filter(
-      rewards_B.reshape(-1, batch.group), batch.learn_PG, ema, step)
+  rewards_B = jnp.asarray(sum(
+      coefs[name] * (r if r.ndim == 1 else masked.total(r, batch.learn_BT, axis=1))
+      for name, r in rewards.items()))
+  keep_P, ema = keep(rewards_B.reshape(-1, batch.group), batch.learn_PG, ema, step)
   left_out_B = batch.learn_B & ~jnp.repeat(keep_P, batch.group)
   excluded_B = jnp.where(left_out_B, records.EXCLUDED.index("filtered"),
                          batch.get("excluded_B", jnp.zeros(left_out_B.shape, jnp.int8)))
@@ -124,7 +130,8 @@ def _filtered(methods, rewards, coefs, batch, ema, step):
           {"rewards/std_ema": ema, "rewards/kept": keep_P.mean()})
 
 
-def _reward_metrics(rewards, coefs, parts, batch):
+def _reward_metrics(rewards: Terms, coefs: Terms, parts: Terms,
+                    batch: records.Batch) -> dict[str, jax.Array]:
   """Metrics of each reward term and of the PRM.
 
   They are the mean reward before its coefficient, the current coefficient, and the variance

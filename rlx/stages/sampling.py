@@ -75,7 +75,7 @@ class Sampler:
                 lay_out=functools.partial(lay_out, self.config, self.mesh))
 
   @property
-  def _options(self):
+  def _options(self) -> dict[str, Any]:
     tokenizer = self.texts.tokenizer
     return dict(self.rule, max_tokens=self.texts.completion_tokens, chunk=self.chunk,
                 eos_ids=tokenizer.eos_ids, pad_id=tokenizer.pad_id, group=self.group,
@@ -141,7 +141,7 @@ def make_sampling(o: Options, texts: texts_lib.Texts, config: transformer.Decode
     bytes_free: memory of a device that the state does not use; None: unknown.
     dialogues: of the run's environment; None: prompts have one completion each.
   """
-  def make(prompts, group, rule, **more):
+  def make(prompts: int, group: int, rule: dict[str, Any], **more: Any) -> Sampler:
     slots = most_rows(o, texts, config, mesh, bytes_free, prompts, group)
     return Sampler(config=config, texts=texts, mesh=mesh, chunk=o.chunk, prompts=prompts,
                    group=group, rule=rule, **{"slots": slots, "dialogues": dialogues, **more})
@@ -193,5 +193,5 @@ def lay_out(config: transformer.DecoderConfig, mesh: jax.sharding.Mesh, params: 
 
 
 @functools.cache  # One function for each mesh: a later run finds what an earlier one compiled.
-def _gather(mesh):
+def _gather(mesh: jax.sharding.Mesh) -> Callable:
   return functools.partial(sharding.gathered, mesh=mesh)

@@ -29,11 +29,11 @@ class PolicyLoss:
   These terms are aggregated together; the loss of learner.auxiliary is added to the result.
   """
   methods: methods_lib.Methods
-  aggregation: str = key("learner.aggregation")   # one of aggregate.MODES
+  aggregation: aggregate.Mode = key("learner.aggregation")
   max_tokens: int = key("rollouts.max_tokens")    # the "constant" modes of aggregate divide by it
   entropy_coef: float = key("learner.entropy_coef")
   auxiliary_coef: float = key("learner.auxiliary.coef")
-  kl_kind: str = key("kl.kind")
+  kl_kind: divergence.Kind = key("kl.kind")
 
   def __call__(self, batch: records.Batch, kl_coef_B: jax.Array,
                whole: dict | None = None) -> tuple[records.Weighted, dict]:
@@ -49,7 +49,7 @@ class PolicyLoss:
     logps_BT, entropy_BT, learn_BT = batch.logps_BT, batch.entropy_BT, batch.learn_BT
     metrics = diagnostics.policy(batch)
     batch = weight_advantages(batch, whole)
-    def value_of(name):
+    def value_of(name: str) -> Any:
       value, own_metrics = resolve.measured(getattr(methods, name)(batch, **whole[name]))
       metrics.update(diagnostics.means(own_metrics, learn_BT))
       return value
@@ -147,7 +147,10 @@ class UpdatePolicy:
       assert placed.passes is not None
       placed = placed.with_columns(old_logps_BT=placed.passes.old("old_logps_BT"))
     kl_coef_B = jnp.full_like(placed.batch.outcome_B, state.kl_coef)
-    longer = placed.append(self.token_id) if self._reads_self else placed
+    longer = placed
+    if self._reads_self:
+      assert self.token_id is not None  # As build/plan.py checks.
+      longer = placed.append(self.token_id)
     state, metrics, logps_BT, _ = self.learner.learn(
         self.program, state, self.learner.cut(longer, kl_coef_B, step))
     if "old_logps_BT" not in placed.batch: placed = placed.with_columns(old_logps_BT=logps_BT)
@@ -162,11 +165,11 @@ class UpdatePolicy:
         params, part, self.loss.compute_whole, forward))
 
   @property
-  def _reads_self(self):
+  def _reads_self(self) -> bool:
     auxiliary = self.loss.methods.auxiliary
     return auxiliary is not None and "self_logps_B" in auxiliary.fields
 
-  def _forward(self, params, part):
+  def _forward(self, params: records.Params, part: learner_lib.Minibatch) -> dict[str, jax.Array]:
     names, specs = zip(*self.statistics) if self.statistics else ((), ())
     given = dict(zip(("logps_BT", "entropy_BT", *names), logps.of_rollouts(
         params, self.learner.config, part.rollouts, part.plan, temperature=self.temperature,
@@ -178,7 +181,9 @@ class UpdatePolicy:
     return dict({k: x[:, :part.batch.action_BT.shape[1]] for k, x in given.items()},
                 self_logps_B=self_logps_B)
 
-  def _loss(self, params, part):
+  def _loss(self, params: records.Params,
+            part: learner_lib.Minibatch) -> tuple[records.Weighted, dict, jax.Array]:
+    assert part.kl_coef_B is not None
     given = self._forward(params, part)
     total, metrics = self.loss(part.batch.replace(**given), part.kl_coef_B, part.whole)
     return total, metrics, given["logps_BT"]

@@ -1,7 +1,6 @@
 """The update of the process reward model, which also gives the log-probs that rewards read."""
 import dataclasses
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -68,20 +67,22 @@ class UpdatePrm:
     return self.learner.make(self._loss, lambda params, part: self.learner.add_whole(
         params, part, lambda batch: learner_lib.compute_whole(self.loss, batch), forward))
 
-  def _score(self, state, placed):
+  def _score(self, state: records.TrainState, placed: place.Placed) -> jax.Array:
     """logps_BT of the batch, by the scoring program."""
+    assert placed.passes is not None
     return placed.passes.with_state(state).logps("prm", "prm")
 
-  def _score_part(self, params, part):
+  def _score_part(self, params: records.Params, part: learner_lib.Minibatch) -> jax.Array:
     """The same of a minibatch."""
     return passes_lib.compiled(self.learner.config, 1.0, self.learner.microbatches,
                                self.learner.shards)(params, part.rollouts, part.plan)
 
-  def _forward(self, params, part):
+  def _forward(self, params: records.Params, part: learner_lib.Minibatch) -> dict[str, jax.Array]:
     return dict(prm_logps_BT=logps.of_rollouts(
         params, self.learner.config, part.rollouts, part.plan, with_entropy=False)[0])
 
-  def _loss(self, params, part):
+  def _loss(self, params: records.Params,
+            part: learner_lib.Minibatch) -> tuple[records.Weighted, dict, jax.Array]:
     batch = part.batch.replace(**self._forward(params, part))
     total, metrics = resolve.measured(self.loss(batch, **part.whole))
     return total, diagnostics.means(metrics, batch.learn_BT), batch.prm_logps_BT
@@ -107,7 +108,8 @@ class UpdatePrmHead:
     """The jitted optimizer step, see `learner.step.make`."""
     return self.learner.make(self._loss)
 
-  def _loss(self, params: Any, part: learner_lib.Minibatch) -> tuple[records.Weighted, dict, None]:
+  def _loss(self, params: records.Params,
+            part: learner_lib.Minibatch) -> tuple[records.Weighted, dict, None]:
     scores_BT = passes_lib.values(params, self.learner.config, part.rollouts, part.plan)[:, 1:]
     labels_B = part.batch.labels_BT.ravel()
     return reward_model.bce(scores_BT.ravel(), labels_B, ~jnp.isnan(labels_B)), {}, None

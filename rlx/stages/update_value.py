@@ -34,7 +34,8 @@ class UpdateValue:
     """The jitted optimizer step, see `learner.step.make`."""
     return self.learner.make(self._loss)
 
-  def _loss(self, params, part):
+  def _loss(self, params: records.Params,
+            part: learner_lib.Minibatch) -> tuple[records.Weighted, dict, None]:
     batch = part.batch
     values_BT = passes_lib.values(params, self.learner.config, part.rollouts, part.plan)
     args = values_BT, batch.old_values_BT, batch.returns_BT, batch.learn_BT

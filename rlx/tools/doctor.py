@@ -163,7 +163,7 @@ def first_batch(run: build.Run, has_prm: bool = False) -> tuple[
   rollouts, placed = (padding.select([rollouts], r, np.arange(len(prompts)))
                       for r in (rows, np.arange(sizes.rows) % len(rows)))
   outcome_PG = run.outcomes(prompts, rollouts)
-  passes = passes_lib.Passes(run.passes, state, None, None).with_rollouts(placed.rows())
+  passes = passes_lib.make_passes(run.passes, state, placed.rows())
   logps_BT = hosts.fetch(passes.logps("policy", temperature=run.passes.temperature))[rows]
   if not (has_prm and process_terms(run)): return prompts, rollouts, outcome_PG, logps_BT, None
   prm_BT, ref_BT = hosts.fetch((passes.logps("prm", "prm"), passes.prm_reference()))
