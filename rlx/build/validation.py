@@ -3,6 +3,8 @@
 Everything here runs before a model is read or anything compiles. A refusal is a
 ValueError of one line: the key, its value, what is allowed.
 """
+from typing import Any, NoReturn
+
 from absl import logging
 import jax
 import jax.numpy as jnp
@@ -54,11 +56,11 @@ def check(c: keys.Config, methods: methods_lib.Methods) -> None:
     for line in lines: logging.warning("%s; see docs/prime.md.", line)
 
 
-def _refuse(c, key, allowed):
+def _refuse(c: keys.Config, key: str, allowed: str) -> NoReturn:
   raise ValueError(f"{key}={options_lib.setting(c)(key)!r}: {allowed}.")
 
 
-def _check_functions(c):
+def _check_functions(c: keys.Config) -> None:
   """Refuses names of functions that do not exist, and options that they do not take."""
   for path, key in verifiers(c).items(): resolve.lookup("verifiers", path, key)
   if c.rollouts.demonstration.name is not None:
@@ -76,7 +78,7 @@ def verifiers(c: keys.Config) -> dict[str, str]:
       ("verifier.steps", steps), ("eval.prm_sets", sets)) for path in paths}
 
 
-def _check_rollouts(c, methods):
+def _check_rollouts(c: keys.Config, methods: methods_lib.Methods) -> None:
   r, group = c.rollouts, f"rollouts.per_prompt={c.rollouts.per_prompt}"
   if c.prompts.per_step * r.per_prompt > _ROWS:
     _refuse(c, "prompts.per_step", f"at most {_ROWS} completions a step, with {group}")
@@ -105,13 +107,13 @@ def _check_rollouts(c, methods):
             "use >= 2, or an estimator such as batch.reinforce")
 
 
-def _require_off(c, why, values):
+def _require_off(c: keys.Config, why: str, values: dict[str, Any]) -> None:
   """Refuses other values than these, {key: value with which it is off}."""
   for key, off in values.items():
     if options_lib.setting(c)(key) != off: _refuse(c, key, f"{off} {why}")
 
 
-def _check_episodes(c):
+def _check_episodes(c: keys.Config) -> None:
   """Refuses what has no meaning where a prompt has a dialogue instead of a completion, and the
   reverse."""
   if c.environment.name is not None:
@@ -129,7 +131,7 @@ def _check_episodes(c):
               "token, step or completion without environment.name: there are no turns")
 
 
-def _check_paired(c, methods):
+def _check_paired(c: keys.Config, methods: methods_lib.Methods) -> None:
   if not c.prompts.paired:
     if methods.needs("pair_PG"):
       _refuse(c, "prompts.paired", "a reward compares two wordings of a question; True, and a "
@@ -143,7 +145,7 @@ def _check_paired(c, methods):
       "rollouts.filter_groups.name": "filter_groups.with_verdict", "rollouts.oversample": 1.0})
 
 
-def _check_kl(c, methods):
+def _check_kl(c: keys.Config, methods: methods_lib.Methods) -> None:
   if c.kl.target is not None:
     if c.kl.coef == 0:
       _refuse(c, "kl.coef", f"> 0 with kl.target={c.kl.target}, which multiplies it")
@@ -170,7 +172,7 @@ def _check_kl(c, methods):
             f"1 with {dtype}, in which small changes of a mean would be rounded away")
 
 
-def _check_model(c, methods):
+def _check_model(c: keys.Config, methods: methods_lib.Methods) -> None:
   if c.prm.path is not None and c.prm.order != "none" and not methods.needs("prm_logps_BT"):
     _refuse(c, "prm.path",
             "no reward or estimator reads the PRM; drop the path or add a process reward")
@@ -187,7 +189,7 @@ def _check_model(c, methods):
     _refuse(c, "prm.path", "None with lora.rank: PRM and policy are adapters over one base")
 
 
-def _check_learner(c, methods):
+def _check_learner(c: keys.Config, methods: methods_lib.Methods) -> None:
   forced = getattr(resolve.lookup("losses", c.learner.loss.name), "aggregation", None)
   if forced and c.learner.aggregation != forced:
     _refuse(c, "learner.aggregation", f"{c.learner.loss.name} is defined for {forced}")
@@ -202,7 +204,7 @@ def _check_learner(c, methods):
               f"the reward must be {plain}")
 
 
-def _check_steps(c, methods):
+def _check_steps(c: keys.Config, methods: methods_lib.Methods) -> None:
   """Refuses what needs a text that ends reasoning steps, where there is none."""
   if c.rollouts.step_separator == "":
     _require_off(c, "with rollouts.step_separator='', as it cuts texts, not tokens", {
@@ -216,14 +218,14 @@ def _check_steps(c, methods):
   if needing: _refuse(c, "rollouts.step_separator", f"{needing[0]} needs it")
 
 
-def _check_value_model(c, methods):
+def _check_value_model(c: keys.Config, methods: methods_lib.Methods) -> None:
   if len(methods.value_terms) < 2: return
   keys = ", ".join(f"advantages.{t}.name={c.advantages[t].name!r}" for t in methods.value_terms)
   raise ValueError(f"{keys}: one value model cannot learn the targets of several terms; use "
                    "values in one term, or advantages.total for the sum of the rewards.")
 
 
-def _check_judge(c):
+def _check_judge(c: keys.Config) -> None:
   """Options of verifiers/judge.py; the pool's deadline must leave time for its requests."""
   options = c.verifier.judge.to_dict()
   if problem := judge.problem(options): _refuse(c, f"verifier.judge.{problem[0]}", problem[1])
@@ -237,10 +239,10 @@ def _check_judge(c):
             "allow more, or lower verifier.judge.timeout_s or .retries")
 
 
-def _try_methods(c, methods):
+def _try_methods(c: keys.Config, methods: methods_lib.Methods) -> None:
   """Runs every method on shapes: what its options may be is known to itself alone."""
   scored = _make_example(c, methods)
-  def attempt(key, fn, record, run=jax.eval_shape):
+  def attempt(key: str, fn: Any, record: Any, run: Any = jax.eval_shape) -> Any:
     try:
       return run(lambda: fn and fn(record))
     except ValueError as e:
@@ -250,18 +252,19 @@ def _try_methods(c, methods):
   for name, (_, fn) in methods.estimators.items():
     rewards = np.zeros(shapes.get(name, scored.action_BT.shape), np.float32)
     attempt(f"advantages.{name}", lambda s: fn(combine.with_rewards(s, rewards)), scored)
-  for key, fn in (("prm.loss", methods.prm), ("learner.loss", methods.policy),
-                  ("learner.rollout_correction", methods.rollout_correction),
-                  ("learner.token_weight", methods.token_weight),
-                  ("learner.auxiliary", methods.auxiliary)):
-    attempt(key, fn, scored)
+  for key, loss in (("prm.loss", methods.prm), ("learner.loss", methods.policy),
+                    ("learner.rollout_correction", methods.rollout_correction),
+                    ("learner.token_weight", methods.token_weight),
+                    ("learner.auxiliary", methods.auxiliary)):
+    attempt(key, loss, scored)
   # These run on the host, with numpy.
   for name in ("select_completions", "filter_groups"):
     attempt(f"rollouts.{name}", getattr(methods, name), scored, lambda f: f())
   attempt("rollouts.anneal", methods.anneal, 0)
   attempt("rollouts.budget", methods.budget, np.zeros(1))
-  attempt("learner.reward_std_filter", methods.reward_std_filter and (
-      lambda s: methods.reward_std_filter(s.outcome_PG, s.learn_PG, np.float32(0), 0)), scored)
+  keep = methods.reward_std_filter
+  attempt("learner.reward_std_filter", lambda s: keep and keep(
+      s.outcome_PG, s.learn_PG, np.float32(0), 0), scored)
 
 
 def find_comparing(c: keys.Config, methods: methods_lib.Methods) -> list[str]:
@@ -278,7 +281,7 @@ def find_comparing(c: keys.Config, methods: methods_lib.Methods) -> list[str]:
           if not np.any(resolve.measured(fn(batch))[0])]
 
 
-def _make_example(c, methods):
+def _make_example(c: keys.Config, methods: methods_lib.Methods) -> records.Batch:
   """A Batch of whole groups of this config, all zeros; it is small, however large a batch is.
 
   It has the fields of the plan, and those that methods require from an update.
@@ -293,7 +296,7 @@ def _make_example(c, methods):
       name: x for name, x in columns.items() if name not in records.DERIVED})
 
 
-def _warn_cancelled(c, methods):
+def _warn_cancelled(c: keys.Config, methods: methods_lib.Methods) -> None:
   """Names each reward term that its estimator undoes, see core/method.py.
 
   Only where the term is estimated by itself: in a sum it shifts the other terms.
@@ -310,7 +313,7 @@ def _warn_cancelled(c, methods):
                         "batch.reinforce keeps it.", term, spec["name"], entry, name, left)
 
 
-def _warn_uncorrected(c, methods):
+def _warn_uncorrected(c: keys.Config, methods: methods_lib.Methods) -> None:
   """Says that an older policy samples and nothing weighs what it drew.
 
   The log-probs before an update are the trainer's own, so that its ratios start at 1. A
@@ -323,7 +326,7 @@ def _warn_uncorrected(c, methods):
                     "'rollout_correction.tis' does.", c.rollouts.sync_every, c.learner.loss.name)
 
 
-def _warn_scaled_up(c, methods):
+def _warn_scaled_up(c: keys.Config, methods: methods_lib.Methods) -> None:
   """Names each implicit reward that is scaled up before its PRM has learned anything.
 
   A PRM that starts as its reference gives log-ratios of almost 0 after one update, and the
