@@ -6,13 +6,11 @@ r"""Chains of digit operations: multi-step reasoning whose every step can be che
 Synthetic, `prompts.source="chain"`: a row has the arguments of `generate`.
 """
 from collections.abc import Callable
-import random
-import zlib
 
 from rlx.core import ranges
 from rlx.core import records
+from rlx.prompts import generated
 
-HELD_OUT = 4  # One in four questions belongs to the "test" split.
 OPS: dict[str, Callable[[int, int], int]] = {
     "M": max,
     "m": min,
@@ -40,34 +38,23 @@ def prompts(rows, split):
 def generate(seed, index, n_min=2, n_max=6, ops="Mm", split="train"):
   """Draws the question of (seed, index): {"text", "answer"}.
 
-  Splits have no question in common: a hash of the text decides to which one a question belongs,
-  and questions of the other split are drawn again.
-
   Args:
     n_min, n_max: least and largest number of operations, which is uniform.
     ops: keys of OPS, each equally likely.
     split: "train" or "test".
   """
-  if split not in ("train", "test"):
-    raise ValueError(f"prompts: chain has no split {split!r}; train or test.")
+  rng = generated.start("chain", seed, index, split)
   if not ops or set(ops) - set(OPS):
     raise ValueError(f"prompts.options.ops={ops!r}: one or more of {''.join(OPS)}.")
   if not 1 <= n_min <= n_max:
     raise ValueError(f"prompts.options: need 1 <= n_min={n_min} <= n_max={n_max}.")
-  # A text as seed gives the same questions on every platform, and is fast.
-  rng = random.Random(f"chain/{seed}/{index}")
   while True:
     text = rng.choice(_DIGITS)
     for _ in range(rng.randint(n_min, n_max)):
       text += rng.choice(ops) + rng.choice(_DIGITS)
     text += "="
-    if split_of(text) == split:
+    if generated.split_of(text) == split:
       return dict(text=text, answer=str(solve(text)[-1]))
-
-
-def split_of(text: str) -> str:
-  """The split that a question belongs to."""
-  return "train" if zlib.crc32(text.encode()) % HELD_OUT else "test"
 
 
 def solve(text: str, change: Callable[[int], int] = lambda value: value) -> list[int]:

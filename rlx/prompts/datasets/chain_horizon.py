@@ -12,6 +12,7 @@ from typing import Annotated
 from rlx.core import ranges
 from rlx.core import records
 from rlx.prompts.datasets import chain
+from rlx.prompts import generated
 
 
 def prompts(rows, split, *, problems: Annotated[int, ranges.Range(1, 1000, is_whole=True)] = 2):
@@ -26,7 +27,7 @@ def prompts(rows, split, *, problems: Annotated[int, ranges.Range(1, 1000, is_wh
     texts = [chain.generate(split=split, **r)["text"] for r in group]
     text = texts[0][0] + "".join(t[1:-1] for t in texts) + "="
     seed, index, group = group[0]["seed"], group[0]["index"] // problems, []
-    if chain.split_of(text) != split: continue
+    if generated.split_of(text) != split: continue
     ends, operations = [], 0
     for t in texts:
       operations += (len(t) - 2) // 2
