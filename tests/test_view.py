@@ -188,9 +188,7 @@ def test_what_differs_from_base_is_named(tmp_path):
     (dict(rows=[row(0, log_ratio=[0.0, 0.0], advantages=[0.0, 0.0])]), ["PRM 0.50", "n = 1"]),
     (dict(rows=[row(0, log_ratio=[], advantages=[], tokens=[])]), ["0 tokens, eos"]),
     (dict(rows=[row(0, log_ratio=[math.nan, 1.0])]), ["No completion with a PRM's"]),
-    (dict(rows=[{k: v for k, v in row(0, completion="old text").items() if k != "tokens"}]),
-     ["old text", "no texts of tokens"]),
-], ids=["config_only", "one_step", "no_prm", "all_zero", "empty", "nan", "no_tokens"])
+], ids=["config_only", "one_step", "no_prm", "all_zero", "empty", "nan"])
 def test_what_is_not_there_is_left_out_with_a_line(tmp_path, given, said):
   page = Page(view.view(write(tmp_path, **given)))
   check(page)

@@ -125,8 +125,7 @@ def completions(rows: list[dict]) -> dict | None:
               for prompt, group in itertools.groupby(
                   by_step[step], lambda r: r["prompt"])]) for step in shown],
       scales={k: [l * m / LEVELS for l in range(-LEVELS, LEVELS + 1)]
-              for k, m in scales.items() if m},
-      has_tokens=all("tokens" in r for r in rows))
+              for k, m in scales.items() if m})
 
 
 def calibrated(rows: list[dict], config: dict) -> dict | None:
@@ -170,20 +169,18 @@ def _completion(row, scales):
   """Returns a completion's verdict in words and its tokens as dict(text, shades, title, ...)."""
   verdict, n = row["verdict"], len(row["advantages"])
   prm_probability = _prm_probability(row) if row["log_ratio"] and row.get("beta") else None
-  texts = row.get("tokens")
   tokens = []
-  for i in range(min(n, LONGEST) if texts else 0):
+  for i, text in enumerate(row["tokens"][:LONGEST]):
     is_end = i == n - 1 and row["finish"] == "eos"
     numbers = {k: row[k][i] for k in scales if row[k]}
     tokens.append(dict(
-        text=texts[i].replace("\n", "↵\n") or ("EOS" if is_end else "·"),
-        is_text=bool(texts[i]),
+        text=text.replace("\n", "↵\n") or ("EOS" if is_end else "·"),
+        is_text=bool(text),
         shades=" ".join(f"{k[0]}{_level(v, scales[k])}" for k, v in numbers.items()),
         title=", ".join(f"{NUMBERS[k]} {v:+.3g}" for k, v in numbers.items())))
   return dict(kind="unknown" if verdict is None else "right" if verdict >= 0.5 else "wrong",
               verdict=verdict, finish=row["finish"], length=n,
-              prm_probability=prm_probability, tokens=tokens, text=row["completion"],
-              more=max(n - LONGEST, 0) if texts else 0)
+              prm_probability=prm_probability, tokens=tokens, more=max(n - LONGEST, 0))
 
 
 def _scale(rows, key):
@@ -236,7 +233,7 @@ def _is_row(row):
   return (all(isinstance(row.get(key), str) for key in ("prompt", "completion", "finish"))
           and has("advantages", is_number)
           and (row.get("log_ratio", "") is None or has("log_ratio", is_number))
-          and ("tokens" not in row or has("tokens", lambda x: isinstance(x, str)))
+          and has("tokens", lambda x: isinstance(x, str))
           and (row.get("beta") is None or is_number(row["beta"]))
           and (row.get("verdict", "") is None or is_number(row.get("verdict"))
                and 0 <= row["verdict"] <= 1))
