@@ -13,6 +13,7 @@ import math
 import re
 from typing import Any, NamedTuple, Protocol
 
+from flax import traverse_util
 import jax
 import numpy as np
 
@@ -64,7 +65,8 @@ def load(config: transformer.DecoderConfig, leaves_: Mapping[str, Readable],
   decides where its parts are placed.
   """
   config = dataclasses.replace(config, dtype=dtype, param_dtype=dtype)
-  return config, nest({path: np.asarray(leaf, dtype) for path, leaf in leaves_.items()})
+  return config, traverse_util.unflatten_dict(
+      {path: np.asarray(leaf, dtype) for path, leaf in leaves_.items()}, sep=".")
 
 
 def leaves(tensors: Mapping[str, Readable], table: dict, config: transformer.DecoderConfig,
@@ -230,15 +232,3 @@ def flatten(params: dict) -> dict[str, Any]:
   """{path: array} of a tree."""
   return {jax.tree_util.keystr(path, simple=True, separator="."): x
           for path, x in jax.tree.leaves_with_path(params)}
-
-
-def nest(flat: Mapping[str, Any]) -> dict:
-  """The inverse of `flatten`."""
-  out: dict = {}
-  for path, x in flat.items():
-    *parents, leaf = path.split(".")
-    node = out
-    for parent in parents:
-      node = node.setdefault(parent, {})
-    node[leaf] = x
-  return out
