@@ -174,7 +174,7 @@ class Runner:
     """(items of the reply, kind of error or None, message)."""
     if self._count == 0:
       try:
-        return _read(getattr(_worker, kind)(*args))
+        return _read(_worker.answer(kind, *args))
       except ValueError:
         return None, "exception", "the step gives something else than a Step of plain values"
     w = self._idle.get()
