@@ -195,6 +195,14 @@ def test_what_is_not_there_is_left_out_with_a_line(tmp_path, given, said):
   for text in said: assert text in page.text, text
 
 
+def test_rows_that_no_run_writes_are_left_out_with_a_line(tmp_path, capsys):
+  other = {k: v for k, v in row(0).items() if k != "tokens"}
+  page = Page(view.view(write(tmp_path, rows=[other, row(0)])))
+  assert page.text.count("2 tokens, eos") == 1
+  assert "1 of 2 lines cannot be read and are left out, the first is line 1." in (
+      capsys.readouterr().err)
+
+
 def test_half_a_line_of_a_run_under_way_is_not_read(tmp_path):
   write(tmp_path, [line(0), line(1)], [row(0)])
   for name in ("metrics", "completions"):

@@ -11,7 +11,6 @@ import math
 import os
 import pathlib
 import statistics
-import sys
 from typing import Any
 
 import numpy as np
@@ -57,7 +56,7 @@ def page_content(workdir: pathlib.Path) -> dict[str, Any]:
   """Returns the values that the template shows; a section whose files are missing is None."""
   config, versions, summary = (
       run_folder.read_config(workdir), run_folder.read_versions(workdir), io_metrics.summary(workdir))
-  lines, rows = io_metrics.read(workdir), _rows(workdir)
+  lines, rows = io_metrics.read(workdir), io_metrics.tables(workdir, _is_row)
   done = lines[-1]["step"] + 1 if lines else 0
   # A summary of fewer steps is from before the run was continued with more steps.
   if summary and summary["steps"] < done: summary = {}
@@ -211,16 +210,6 @@ def _spread(steps, sizes):
 def _mean(values):
   known = [v for v in values if v is not None]
   return statistics.mean(known) if known else None
-
-
-def _rows(workdir):
-  """Returns the valid rows of completions.jsonl; reports the number of invalid ones on stderr."""
-  rows = io_metrics.tables(workdir)
-  valid = [r for r in rows if _is_row(r)]
-  if len(valid) < len(rows):
-    print(f"rlx: {workdir / 'completions.jsonl'}: {len(rows) - len(valid)} of {len(rows)} rows "
-          "do not have the fields that a run writes and are skipped.", file=sys.stderr)
-  return valid
 
 
 def _is_row(row):
