@@ -176,9 +176,7 @@ _FILES = dict(jsonl=numbered, json=_json, csv=_csv, parquet=_parquet)
 def _chain(name: str, split: str | None, *, size: _Size = 4096, seed: ranges.Whole = 0,
            n_min: _Terms = 2, n_max: _Terms = 6, ops: str = "Mm") -> Iterator[dict]:
   """Arguments of `prompts.datasets.chain.generate`, `size` of them."""
-  del name, split  # Both splits have the same rows, and no question in common.
-  return (dict(seed=seed, index=i, n_min=n_min, n_max=n_max, ops=ops)
-          for i in range(size))
+  return _generated(name, split, size=size, seed=seed, n_min=n_min, n_max=n_max, ops=ops)
 
 
 def _generated(name: str, split: str | None, *, size: _Size = 4096, seed: ranges.Whole = 0,
