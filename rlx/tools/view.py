@@ -28,7 +28,6 @@ NUMBERS = {"log_ratio": "log-ratio", "advantages": "advantage"}  # Numbers shown
 LEVELS = 4       # Shades of colour for each sign.
 TOKENS = 30_000  # Tokens on a page, about 100 bytes each, so that the page opens on a phone.
 LONGEST = 2_000  # Tokens of a completion that are shown.
-_ABSENT = object()
 
 
 def view(workdir: str | os.PathLike) -> pathlib.Path:
@@ -156,12 +155,12 @@ def calibrated(rows: list[dict], config: dict) -> dict | None:
 
 def compared(config: dict) -> list[dict]:
   """Returns each key of the config with its value here and in configs/base.py."""
-  here, known = options.flat(config), options.flat(json.loads(json.dumps(
-      base.get_config().to_dict(), default=list)))
-  pairs = {key: (here.get(key, _ABSENT), known.get(key, _ABSENT))
-           for key in sorted(here.keys() | known.keys())}
-  return [dict(key=key, value=_shown(value), base=_shown(other), differs=value != other)
-          for key, (value, other) in pairs.items()]
+  here, known = ({key: json.dumps(value, ensure_ascii=False, default=list)
+                  for key, value in options.flat(entries).items()}
+                 for entries in (config, base.get_config().to_dict()))
+  return [dict(key=key, value=here.get(key, "not there"), base=known.get(key, "not there"),
+               differs=here.get(key) != known.get(key))
+          for key in sorted(here.keys() | known.keys())]
 
 
 def _completion(row, scales):
@@ -226,10 +225,6 @@ def _is_row(row):
           and (row.get("beta") is None or is_number(row["beta"]))
           and (row.get("verdict", "") is None or is_number(row.get("verdict"))
                and 0 <= row["verdict"] <= 1))
-
-
-def _shown(value):
-  return "not there" if value is _ABSENT else json.dumps(value, ensure_ascii=False)
 
 
 def _duration(seconds):
