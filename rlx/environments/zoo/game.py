@@ -91,7 +91,8 @@ class Game:
     except Exception:  # A move that the game does not expect; the state stays as it was.
       done, messages, game = False, ["Invalid move."], pickle.loads(self._state)
     else:
-      messages = _messages(game)
+      messages = [text for _, text, kind in game.get_observation()[1]
+                  if kind.name != "PLAYER_ACTION"]
       game.state.logs = []  # The game does not read them.
       self._state = pickle.dumps(game)
     info = dict(turns=float(self._used))
@@ -120,12 +121,6 @@ class Game:
     """The reward when the turns run out."""
     share = getattr(game, "_get_percentage_completion", None)  # textarena has no public name.
     return min(float(share()), 1.0) if self._partial and share else 0.0
-
-
-def _messages(game):
-  """What the game says after a move, without the move."""
-  _, messages = game.get_observation()
-  return [text for _, text, kind in messages if kind.name != "PLAYER_ACTION"]
 
 
 @contextlib.contextmanager
