@@ -143,7 +143,7 @@ class Process:
         env=dict(os.environ, PYTHONPATH=paths, TOKENIZERS_PARALLELISM="false"),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         start_new_session=True)
-    self._end = weakref.finalize(self, _end, self._process)
+    self.close = weakref.finalize(self, _end, self._process)  # Ends the process, at most once.
     self._limits = f"{SECONDS} s or {megabytes} MB"
     self._fault: str | None = None
 
@@ -162,13 +162,9 @@ class Process:
       pass  # Then there is no reply.
     line = self._process.stdout.readline(_LINE)
     if not line.endswith(b"\n"):
-      self._end()
+      self.close()
       self._fault = f"it takes more than {self._limits}"
       raise ValueError(self._fault)
     reply = json.loads(line)
     if "error" in reply: raise ValueError(reply["error"])
     return reply["value"]
-
-  def close(self) -> None:
-    """Ends the process."""
-    self._end()
