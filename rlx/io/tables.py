@@ -217,15 +217,11 @@ def _rows(tensor, rows, layout, ours, sizes):
 
 def _parts(parts, index):
   for leaf, layout, path in parts:
-    yield _to_foreign(np.asarray(leaf[index]), layout, _letters(path, index),
-                      _own_sizes(path, leaf.shape))
-
-
-def _to_foreign(x, layout, ours, sizes):
-  theirs, mine = _split(layout, ours)
-  x = x.reshape([sizes[a] for a in mine])
-  x = x.transpose([mine.index(a) for a in theirs])
-  return x.reshape(_foreign_shape(layout, sizes))
+    sizes = _own_sizes(path, leaf.shape)
+    theirs, mine = _split(layout, _letters(path, index))
+    x = np.asarray(leaf[index]).reshape([sizes[a] for a in mine])
+    x = x.transpose([mine.index(a) for a in theirs])
+    yield x.reshape(_foreign_shape(layout, sizes))
 
 
 def flatten(params: dict) -> dict[str, Any]:
