@@ -107,7 +107,8 @@ def test_chain_questions_are_within_their_options():
   assert [p.answer for p in prompts] == [str(chain.solve(p.text)[-1]) for p in prompts]
   # Stable across runs and versions: checkpoints name prompts by id.
   assert prompts[0].id == "chain/train/0/0"
-  assert chain.generate(0, 0) == dict(text="8M6m5M9m9m1M1=", answer="1")
+  assert chain.generate(0, 0) == dict(text="8M6m5M9m9m1M1=", answer="1", verifier="chain.answer",
+                                      meta=dict(operations=6))
 
 
 def test_chain_split_depends_on_the_text_alone():

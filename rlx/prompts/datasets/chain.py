@@ -6,9 +6,9 @@ r"""Chains of digit operations: multi-step reasoning whose every step can be che
 Synthetic, `prompts.source="chain"`: a row has the arguments of `generate`.
 """
 from collections.abc import Callable
+import functools
 
 from rlx.core import ranges
-from rlx.core import records
 from rlx.prompts import generated
 
 OPS: dict[str, Callable[[int, int], int]] = {
@@ -22,21 +22,10 @@ OPS: dict[str, Callable[[int, int], int]] = {
 _DIGITS = "0123456789"
 
 
-def prompts(rows, split):
-  """Rows -> Prompts. Each row is redrawn until its question belongs to `split`.
+def generate(seed, index, n_min=2, n_max=6, ops="Mm", split="train"):
+  """Draws the question of (seed, index): {"text", "answer", "verifier", "meta"}.
 
   `meta["operations"]` is the number of steps.
-  """
-  for row in rows:
-    drawn = generate(split=split, **row)
-    yield records.Prompt(
-        id=f"chain/{split}/{row['seed']}/{row['index']}", text=drawn["text"],
-        answer=drawn["answer"], verifier="chain.answer",
-        meta=dict(operations=(len(drawn["text"]) - 2) // 2))
-
-
-def generate(seed, index, n_min=2, n_max=6, ops="Mm", split="train"):
-  """Draws the question of (seed, index): {"text", "answer"}.
 
   Args:
     n_min, n_max: least and largest number of operations, which is uniform.
@@ -54,7 +43,11 @@ def generate(seed, index, n_min=2, n_max=6, ops="Mm", split="train"):
       text += rng.choice(ops) + rng.choice(_DIGITS)
     text += "="
     if generated.split_of(text) == split:
-      return dict(text=text, answer=str(solve(text)[-1]))
+      return dict(text=text, answer=str(solve(text)[-1]), verifier="chain.answer",
+                  meta=dict(operations=(len(text) - 2) // 2))
+
+
+prompts = functools.partial(generated.prompts, "chain", generate)
 
 
 def solve(text: str, change: Callable[[int], int] = lambda value: value) -> list[int]:
