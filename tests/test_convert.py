@@ -321,10 +321,10 @@ def test_what_pads_is_suppressed_and_ends_stay(bases, tmp_path):
 
 
 @pytest.mark.parametrize("options, message", [
-    (dict(format="gguf"), r"format='gguf': one of \['hf', 'rlx'\]"),
-    (dict(dtype="int8"), r"dtype='int8': one of \['float32', 'bfloat16', 'float16'\]"),
+    (dict(format="gguf"), r"format='gguf': one of \('hf', 'rlx'\)"),
+    (dict(dtype="int8"), r"dtype='int8': one of \('float32', 'bfloat16', 'float16'\)"),
     (dict(adapters="qlora"), r"adapters='qlora': one of"),
-    (dict(model="value"), r"model='value': one of \['policy', 'prm'\]"),
+    (dict(model="value"), r"model='value': one of \('policy', 'prm'\)"),
     (dict(model="prm"), "model='prm': source=.* is not the workdir of a run"),
     (dict(adapters="peft"), "adapters='peft': source=.* has no adapters"),
     (dict(adapters="peft", format="rlx"), "format='rlx' and .* need merged"),

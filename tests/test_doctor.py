@@ -212,11 +212,10 @@ FAR[0, 0] = 0.05  # 5e-5 on average.
     (sign("lengths last", truncated=[0.1, 0.1, 0.29]), "ok", "10% and 29% are cut"),
     (sign("lengths last", truncated=[0.1, 0.1, 0.31]), "warning", "10% and 31% are cut"),
     (sign("lengths last", truncated=[0.5, 0.5, 0.4]), "ok", "50% and 40% are cut"),
-    (sign("the PRM keeps up", **{"prm/accuracy": [0.7, 0.5, 0.56]}), "ok",
-     "it ranks 0.560 +- 0.004 of new pairs right in the last 20 steps, 0.700 in the first 20 "
-     "(groups of equal verdicts count as 0.5)"),
-    (sign("the PRM keeps up", **{"prm/accuracy": [0.7, 0.7, 0.54]}), "warning",
-     "below 0.55 it says little"),
+    (sign("the PRM keeps up", **{"prm/accuracy": [0.7, 0.5, 0.56], "prm/varied": [1, 1, 1]}), "ok",
+     "it ranks 0.560 +- 0.004 of new pairs right in the last 20 steps, 0.700 in the first 20"),
+    (sign("the PRM keeps up", **{"prm/accuracy": [0.7, 0.7, 0.54], "prm/varied": [1, 1, 1]}),
+     "warning", "below 0.55 it says little"),
     # Verdicts differ in a fifth of the groups: of these the PRM ranks 0.5 + 0.04 / 0.2 right.
     (sign("the PRM keeps up", **{"prm/accuracy": [0.7, 0.7, 0.54], "prm/varied": [0.8, 0.5, 0.2]}),
      "ok", "it ranks 0.700 +- 0.022 of new pairs right in the last 20 steps, 0.750 in the first"),
@@ -273,7 +272,7 @@ def test_a_chat_template_that_is_not_prefix_stable_is_said_with_what_to_do():
 def test_metrics_of_a_run_that_say_nothing_are_no_sign():
   """Of a run without a PRM, of few steps, of another command, or of no run."""
   assert set(signs(terms=())) == {"accuracy lasts", "lengths last"}
-  assert levels(signs(**{"prm/accuracy": [0.7] * 3}).values()) == {
+  assert levels(signs(**{"prm/accuracy": [0.7] * 3, "prm/varied": [1.0] * 3}).values()) == {
       "accuracy lasts": "ok", "lengths last": "ok", "the PRM keeps up": "ok",
       "rewards follow verdicts": "ok"}
   step = {"rollouts/accuracy": 0.5, "rollouts/length": 9.0, "rollouts/truncated": 0.0}
@@ -363,7 +362,7 @@ def test_a_trained_prm_and_the_metrics_of_a_run_are_checked(batch, tmp_path, cap
   hf.save(tmp_path / "prm", model, transformer.init(model, jax.random.key(1)), tokens)
   (tmp_path / "metrics.jsonl").write_text("".join(json.dumps({
       "step": i, "rollouts/accuracy": 0.5, "rollouts/length": 9.0, "rollouts/truncated": 0.0,
-      "prm/accuracy": 0.5, "rewards/process": 0.0}) + "\n" for i in range(40)))
+      "prm/accuracy": 0.5, "prm/varied": 1.0, "rewards/process": 0.0}) + "\n" for i in range(40)))
   c = config_of()
   c.prm.path = str(tmp_path / "prm")
   findings = {f.question: f for f in doctor.doctor(c, tmp_path)}

@@ -188,13 +188,19 @@ def test_what_differs_from_base_is_named(tmp_path):
     (dict(rows=[row(0, log_ratio=[0.0, 0.0], advantages=[0.0, 0.0])]), ["PRM 0.50", "n = 1"]),
     (dict(rows=[row(0, log_ratio=[], advantages=[], tokens=[])]), ["0 tokens, eos"]),
     (dict(rows=[row(0, log_ratio=[math.nan, 1.0])]), ["No completion with a PRM's"]),
-    (dict(rows=[{k: v for k, v in row(0, completion="old text").items() if k != "tokens"}]),
-     ["old text", "no texts of tokens"]),
-], ids=["config_only", "one_step", "no_prm", "all_zero", "empty", "nan", "no_tokens"])
+], ids=["config_only", "one_step", "no_prm", "all_zero", "empty", "nan"])
 def test_what_is_not_there_is_left_out_with_a_line(tmp_path, given, said):
   page = Page(view.view(write(tmp_path, **given)))
   check(page)
   for text in said: assert text in page.text, text
+
+
+def test_rows_that_no_run_writes_are_left_out_with_a_line(tmp_path, capsys):
+  other = {k: v for k, v in row(0).items() if k != "tokens"}
+  page = Page(view.view(write(tmp_path, rows=[other, row(0)])))
+  assert page.text.count("2 tokens, eos") == 1
+  assert "1 of 2 lines cannot be read and are left out, the first is line 1." in (
+      capsys.readouterr().err)
 
 
 def test_half_a_line_of_a_run_under_way_is_not_read(tmp_path):

@@ -36,6 +36,7 @@ from rlx.core.method import method
 from rlx.core import ranges
 from rlx.core import records
 from rlx.prompts.datasets import chain as chain_lib
+from rlx.prompts import generated
 from rlx.rewards import implicit
 from rlx.verifiers import steps as verifier_steps
 
@@ -127,7 +128,7 @@ def lookup(rows, split, *, strict: bool = False, misread: ranges.Share = 0.0,
       keys, values = rng.sample(_DIGITS, 10), rng.sample(_DIGITS, 10)
       text = "".join(k + v for k, v in zip(keys, values)) + "|" + rng.choice(_DIGITS)
       text += ">" * rng.randint(row["n_min"], row["n_max"]) + "="
-      if chain_lib.split_of(text) == split: break
+      if generated.split_of(text) == split: break
     yield _prompt("lookup", split, row, text, strict=strict, misread=misread, slip=slip)
 
 
@@ -147,7 +148,7 @@ def carry(rows, split, *, strict: bool = True, misread: ranges.Share = 0.0,
     while True:
       digits = rng.choices(_DIGITS, k=2 * rng.randint(row["n_min"], row["n_max"]))
       text = "".join(digits) + "="
-      if chain_lib.split_of(text) == split: break
+      if generated.split_of(text) == split: break
     yield _prompt("carry", split, row, text, strict=strict, misread=misread, slip=slip)
 
 

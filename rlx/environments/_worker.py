@@ -16,7 +16,7 @@ MAX_STATE = 2**21  # Bytes of a pickled environment.
 
 def main():
   """Serves requests until the runner closes the connection."""
-  process.serve(lambda kind, *args: dict(reset=reset, step=step)[kind](*args))
+  process.serve(answer)
 
 
 @functools.lru_cache(maxsize=None)
@@ -32,31 +32,31 @@ def factory(path):
     raise ValueError(f"environment.name={path!r}: {e}") from None
 
 
-def reset(path, options, prompt):
-  """[opening, state, error]: the start of an episode. `opening` is a text or messages."""
+def answer(kind, *args):
+  """[items of `reset` or `step`, None], or [message] if it fails."""
   try:
-    environment = factory(path)(**options)
-    return [environment.reset(prompt), _pickled(environment), None]
+    return [*dict(reset=reset, step=step)[kind](*args), None]
   except MemoryError:
     raise SystemExit(1) from None
   except Exception as e:  # pylint: disable=broad-exception-caught
-    return [None, None, f"{type(e).__name__}: {e}"[:300]]
+    return [f"{type(e).__name__}: {e}"[:300]]
+
+
+def reset(path, options, prompt):
+  """(opening, state): the start of an episode. `opening` is a text or messages."""
+  environment = factory(path)(**options)
+  return environment.reset(prompt), _pickled(environment)
 
 
 def step(state, reply):
-  """[observation, reward, done, info, state, error] of a step from a pickled state."""
-  try:
-    environment = pickle.loads(base64.b64decode(state))
-    taken = environment.step(reply)
-    if not isinstance(taken, interface.Step) or not isinstance(taken.observation, str):
-      raise TypeError(f"step returned {type(taken).__name__}, not a Step with a text")
-    reward = None if taken.reward is None else float(taken.reward)
-    info = {str(k): float(v) for k, v in taken.info.items()}
-    return [taken.observation, reward, bool(taken.done), info, _pickled(environment), None]
-  except MemoryError:
-    raise SystemExit(1) from None
-  except Exception as e:  # pylint: disable=broad-exception-caught
-    return [None, None, None, None, None, f"{type(e).__name__}: {e}"[:300]]
+  """(observation, reward, done, info, state) of a step from a pickled state."""
+  environment = pickle.loads(base64.b64decode(state))
+  taken = environment.step(reply)
+  if not isinstance(taken, interface.Step) or not isinstance(taken.observation, str):
+    raise TypeError(f"step returned {type(taken).__name__}, not a Step with a text")
+  reward = None if taken.reward is None else float(taken.reward)
+  info = {str(k): float(v) for k, v in taken.info.items()}
+  return taken.observation, reward, bool(taken.done), info, _pickled(environment)
 
 
 def _pickled(environment):

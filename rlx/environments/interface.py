@@ -1,7 +1,7 @@
 """The interface of an environment, which answers the turns of a policy.
 
   class Countdown:
-    role = "user"                           # whose words the observations are, in a chat
+    role = "user"                           # or "tool": of the observations' messages in a chat
 
     def __init__(self, *, limit=3): ...     # options: the other keys of the config's section
 
@@ -9,7 +9,7 @@
       self.left = self.limit
       return prompt.text
 
-    def step(self, reply):                  # what the policy wrote in its turn
+    def step(self, reply):                  # what the policy wrote in its turn, without its EOS
       return Step("wrong, again\n", reward=None, done=False)
 
 A config names it below this folder (`environment.name="zoo.calculator.Calculator"`) or as
@@ -24,9 +24,6 @@ A step that raises an exception, exceeds its deadline or kills its process is an
 observation that says so, and the environment continues from its state before the step.
 """
 import dataclasses
-from typing import TYPE_CHECKING, Any, Protocol
-
-if TYPE_CHECKING: from rlx.core import records  # Workers do not import jax.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,14 +42,3 @@ class Step:
   reward: float | None = None
   done: bool = False
   info: dict[str, float] = dataclasses.field(default_factory=dict)
-
-
-class Environment(Protocol):
-  """An episode: a prompt, then turns of the policy and observations."""
-  role: str  # "user" or "tool": the role of the observations' messages in a chat
-
-  def reset(self, prompt: "records.Prompt") -> str | list[dict[str, Any]]:
-    """Starts an episode; returns its first text or chat messages."""
-
-  def step(self, reply: str) -> Step:
-    """Answers a turn of the policy, without the tokens that end it."""

@@ -73,11 +73,9 @@ class Runner:
     Raises:
       ValueError: there is no such environment or option.
     """
-    try:
-      resolve.bind("environments", dict(options, name=path), "environment", n_given=0)
-    except ImportError as e:
-      raise ValueError(f"environment.name={path!r}: {e}") from None
-    if workers == 0 and not getattr(_worker.factory(path), "is_bounded", False):
+    factory = _worker.factory(path)
+    resolve.bind("environments", dict(options, name=path), "environment", n_given=0)
+    if workers == 0 and not getattr(factory, "is_bounded", False):
       raise ValueError(f"episodes.workers=0: a step of {path} may run for ever, so it needs a "
                        "process of its own; set episodes.workers >= 1 (0 is for environments "
                        "marked is_bounded).")
@@ -176,7 +174,7 @@ class Runner:
     """(items of the reply, kind of error or None, message)."""
     if self._count == 0:
       try:
-        return _read(getattr(_worker, kind)(*args))
+        return _read(_worker.answer(kind, *args))
       except ValueError:
         return None, "exception", "the step gives something else than a Step of plain values"
     w = self._idle.get()

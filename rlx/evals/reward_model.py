@@ -51,7 +51,11 @@ def one_to_many(score_PG: npt.ArrayLike, right_PG: npt.ArrayLike) -> dict[str, f
     {'accuracy': 0.5, 'mrr': 0.75, 'top': 0.75}
   """
   score_PG, right_PG = np.asarray(score_PG, float), np.asarray(right_PG, bool)
-  least_P, best_P, wrong_P = _extremes(score_PG, right_PG)
+  known_PG = ~np.isnan(score_PG)
+  highest = lambda part_PG: np.max(score_PG, axis=1, initial=-np.inf, where=part_PG)
+  # +-inf if there are no right, or no wrong ones.
+  best_P, wrong_P = highest(known_PG & right_PG), highest(known_PG & ~right_PG)
+  least_P = np.min(score_PG, axis=1, initial=np.inf, where=known_PG & right_PG)
   has_P = np.isfinite(best_P) & np.isfinite(wrong_P)
   ahead_PG = ~right_PG & (score_PG >= best_P[:, None])
   is_top_PG = score_PG == np.maximum(best_P, wrong_P)[:, None]
@@ -81,11 +85,3 @@ def implicit_gap(implicit: dict[str, tuple],
   pairs = {split: (pair_accuracy(*implicit[split]), pair_accuracy(*explicit[split]))
            for split in implicit}
   return {split: dict(implicit=a, explicit=b, gap=b - a) for split, (a, b) in pairs.items()}
-
-
-def _extremes(score_PG, right_PG):
-  """Lowest and highest score of right ones, highest of wrong ones; +-inf if there are none."""
-  known_PG = ~np.isnan(score_PG)
-  highest = lambda part_PG: np.max(score_PG, axis=1, initial=-np.inf, where=part_PG)
-  return (np.min(score_PG, axis=1, initial=np.inf, where=known_PG & right_PG),
-          highest(known_PG & right_PG), highest(known_PG & ~right_PG))

@@ -8,6 +8,7 @@ more than the reply.
 """
 import functools
 import json
+import math
 import os
 import signal
 import subprocess
@@ -96,8 +97,7 @@ def probe(path: str) -> None:
   """Reads a tokenizer.json and applies it to texts; raises if it fails or grows them."""
   import tokenizers  # pylint: disable=g-import-not-at-top
   core = tokenizers.Tokenizer.from_file(path)
-  parts = [core.normalizer, core.decoder]
-  for part in parts:
+  for part in (core.normalizer, core.decoder):
     if (growth := _growth(json.loads(part.__getstate__()) if part else {})) > _GROWTH:
       raise ValueError(f"its {type(part).__name__} makes {growth:.0f} characters of one; at "
                        f"most {_GROWTH} are allowed")
@@ -108,10 +108,7 @@ def probe(path: str) -> None:
 
 def _growth(part):
   """By which factor successive replacements can lengthen a text."""
-  if isinstance(part, list):
-    out = 1.0
-    for x in part: out *= _growth(x)
-    return out
+  if isinstance(part, list): return math.prod(map(_growth, part))
   if not isinstance(part, dict): return 1.0
   if part.get("type") == "Replace":
     # A regular expression may match one character.
@@ -146,7 +143,7 @@ class Process:
         env=dict(os.environ, PYTHONPATH=paths, TOKENIZERS_PARALLELISM="false"),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         start_new_session=True)
-    self._end = weakref.finalize(self, _end, self._process)
+    self.close = weakref.finalize(self, _end, self._process)  # Ends the process, at most once.
     self._limits = f"{SECONDS} s or {megabytes} MB"
     self._fault: str | None = None
 
@@ -165,13 +162,9 @@ class Process:
       pass  # Then there is no reply.
     line = self._process.stdout.readline(_LINE)
     if not line.endswith(b"\n"):
-      self._end()
+      self.close()
       self._fault = f"it takes more than {self._limits}"
       raise ValueError(self._fault)
     reply = json.loads(line)
     if "error" in reply: raise ValueError(reply["error"])
     return reply["value"]
-
-  def close(self) -> None:
-    """Ends the process."""
-    self._end()

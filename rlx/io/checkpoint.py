@@ -14,6 +14,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 from rlx.io import strict_json
+from rlx.io import tables
 from rlx.io import terminal
 
 # A file in each checkpoint: its number as `step`, and {file: [bytes, CRC-32]} as `files`.
@@ -115,8 +116,10 @@ class Checkpoints:
     step = self.latest
     abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, template)
     saved = self._read(step, lambda: self._manager.item_metadata(step)["state"])
-    there = {name: tuple(x.shape) for name, x in _named(saved) if hasattr(x, "shape")}
-    wanted = {name: np.shape(x) for name, x in _named(abstract)}
+    # The names are the same for records, tuples and the dicts of orbax.
+    there = {name: tuple(x.shape) for name, x in tables.flatten(saved).items()
+             if hasattr(x, "shape")}
+    wanted = {name: np.shape(x) for name, x in tables.flatten(abstract).items()}
     for name in sorted(there.keys() | wanted.keys()):
       if (shape := there.get(name, "none")) != (needed := wanted.get(name, "none")):
         raise ValueError(f"{self._dir}/{step}: {name} has shape {shape}, this config makes it "
@@ -237,9 +240,3 @@ def _problem(folder):
     if now[name] != then[name]:
       return f"{name} was altered: [bytes, CRC-32] are {now[name]}, {then[name]!r:.60} were written"
   return None if now else "it is empty"
-
-
-def _named(tree):
-  """(name, leaf) of a tree; names are the same for records, tuples and the dicts of orbax."""
-  return [(jax.tree_util.keystr(path, simple=True, separator="."), x)
-          for path, x in jax.tree.leaves_with_path(tree)]

@@ -90,9 +90,10 @@ def read(workdir: str | pathlib.Path) -> list[dict]:
           for row in _read(pathlib.Path(workdir) / "metrics.jsonl", is_valid)]
 
 
-def tables(workdir: str | pathlib.Path) -> list[dict]:
-  """The rows of completions.jsonl as dicts, with their step; [] if there are none yet."""
-  return _read(pathlib.Path(workdir) / "completions.jsonl")
+def tables(workdir: str | pathlib.Path,
+           is_valid: Callable[[dict], bool] = lambda row: True) -> list[dict]:
+  """The valid rows of completions.jsonl as dicts, with their step; [] if there are none yet."""
+  return _read(pathlib.Path(workdir) / "completions.jsonl", is_valid)
 
 
 def summary(workdir: str | pathlib.Path) -> dict:

@@ -100,15 +100,7 @@ def _in_memory(source, split):
   if isinstance(source, collections.abc.Mapping):
     if split not in source: raise ValueError(f"no split {split!r}; there are {sorted(source)}.")
     source, split = source[split], None
-  return _of_split(_checked(source), split, "the source")
-
-
-def _checked(source):
-  """(where, row) of an iterable whose items should be dicts."""
-  for i, row in enumerate(source):
-    if not isinstance(row, collections.abc.Mapping):
-      raise ValueError(f"row {i}: a dict is needed, not {row!r:.60}.")
-    yield f"row {i}", row
+  return _of_split(((f"row {i}", row) for i, row in enumerate(source)), split, "the source")
 
 
 def _file(read, name, split):
@@ -124,6 +116,8 @@ def _of_split(numbered_rows, split, source):
   """The rows whose column `split` has this value; all rows if `split` is None."""
   splits = set()
   for where, row in numbered_rows:
+    if not isinstance(row, collections.abc.Mapping):
+      raise ValueError(f"{where}: a dict is needed, not {row!r:.60}.")
     if split is not None:
       if not isinstance(row.get("split"), str):
         raise ValueError(f"{where}: the row has no `split`; put {{split}} into the path, or a "
@@ -147,11 +141,7 @@ def numbered(path: pathlib.Path) -> Iterator[tuple[int, dict]]:
       if line.strip(): yield i, strict_json.parse(line, f"{path}:{i}", any_name=True)
 
 
-def _json(path):
-  for i, row in enumerate(strict_json.read(path, any_name=True, kind=list)):
-    if not isinstance(row, dict):
-      raise ValueError(f"{path}: row {i}: an object is needed, not {row!r:.60}.")
-    yield i, row
+def _json(path): return enumerate(strict_json.read(path, any_name=True, kind=list))
 
 
 def _csv(path):
@@ -186,9 +176,7 @@ _FILES = dict(jsonl=numbered, json=_json, csv=_csv, parquet=_parquet)
 def _chain(name: str, split: str | None, *, size: _Size = 4096, seed: ranges.Whole = 0,
            n_min: _Terms = 2, n_max: _Terms = 6, ops: str = "Mm") -> Iterator[dict]:
   """Arguments of `prompts.datasets.chain.generate`, `size` of them."""
-  del name, split  # Both splits have the same rows, and no question in common.
-  return (dict(seed=seed, index=i, n_min=n_min, n_max=n_max, ops=ops)
-          for i in range(size))
+  return _generated(name, split, size=size, seed=seed, n_min=n_min, n_max=n_max, ops=ops)
 
 
 def _generated(name: str, split: str | None, *, size: _Size = 4096, seed: ranges.Whole = 0,

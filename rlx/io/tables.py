@@ -13,6 +13,7 @@ import math
 import re
 from typing import Any, NamedTuple, Protocol
 
+from flax import traverse_util
 import jax
 import numpy as np
 
@@ -64,7 +65,8 @@ def load(config: transformer.DecoderConfig, leaves_: Mapping[str, Readable],
   decides where its parts are placed.
   """
   config = dataclasses.replace(config, dtype=dtype, param_dtype=dtype)
-  return config, nest({path: np.asarray(leaf, dtype) for path, leaf in leaves_.items()})
+  return config, traverse_util.unflatten_dict(
+      {path: np.asarray(leaf, dtype) for path, leaf in leaves_.items()}, sep=".")
 
 
 def leaves(tensors: Mapping[str, Readable], table: dict, config: transformer.DecoderConfig,
@@ -215,30 +217,14 @@ def _rows(tensor, rows, layout, ours, sizes):
 
 def _parts(parts, index):
   for leaf, layout, path in parts:
-    yield _to_foreign(np.asarray(leaf[index]), layout, _letters(path, index),
-                      _own_sizes(path, leaf.shape))
-
-
-def _to_foreign(x, layout, ours, sizes):
-  theirs, mine = _split(layout, ours)
-  x = x.reshape([sizes[a] for a in mine])
-  x = x.transpose([mine.index(a) for a in theirs])
-  return x.reshape(_foreign_shape(layout, sizes))
+    sizes = _own_sizes(path, leaf.shape)
+    theirs, mine = _split(layout, _letters(path, index))
+    x = np.asarray(leaf[index]).reshape([sizes[a] for a in mine])
+    x = x.transpose([mine.index(a) for a in theirs])
+    yield x.reshape(_foreign_shape(layout, sizes))
 
 
 def flatten(params: dict) -> dict[str, Any]:
   """{path: array} of a tree."""
   return {jax.tree_util.keystr(path, simple=True, separator="."): x
           for path, x in jax.tree.leaves_with_path(params)}
-
-
-def nest(flat: Mapping[str, Any]) -> dict:
-  """The inverse of `flatten`."""
-  out: dict = {}
-  for path, x in flat.items():
-    *parents, leaf = path.split(".")
-    node = out
-    for parent in parents:
-      node = node.setdefault(parent, {})
-    node[leaf] = x
-  return out

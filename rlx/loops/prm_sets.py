@@ -134,14 +134,12 @@ def score(run: build.Run, state: records.TrainState, prompts: Sequence[list[int]
   n, size = len(prompts), run.sizes.rows
   longest = [padding.bucket(max(map(len, x)), run.sizes.bucket) for x in (prompts, completions)]
   parts = []
-  for start in range(0, n, size):
-    chosen = [i % n for i in range(start, start + size)]  # Repeated rows fill the last part.
+  for chosen in padding.batches(range(n), size):  # Repeated rows fill the last part.
     take = lambda x: [x[i] for i in chosen]  # pylint: disable=cell-var-from-loop
     rollouts = trajectories.pairs(take(prompts), take(completions), run.texts.tokenizer,
                                   longest[1], longest[0])
-    steps = step_rewards(run, state, rollouts, columns and take(columns))
-    parts.append({k: steps_BJ[:n - start] for k, steps_BJ in steps.items()})
-  return {k: best_of_n.stacked([part[k] for part in parts]) for k in parts[0]}
+    parts.append(step_rewards(run, state, rollouts, columns and take(columns)))
+  return {k: best_of_n.stacked([part[k] for part in parts])[:n] for k in parts[0]}
 
 
 def step_rewards(run: build.Run, state: records.TrainState, rollouts: records.Rollouts,
@@ -264,7 +262,7 @@ def preferences(scores_: dict[str, np.ndarray], right_B: np.ndarray, problem_B: 
     the mean over problems with Wilson's interval.
   """
   # pylint: disable=cell-var-from-loop
-  rows_P = _rows(problem_B)
+  rows_P = [np.flatnonzero(np.equal(problem_B, p)) for p in np.unique(problem_B)]
   parts = {} if subset_P is None else {
       f"/{s}": np.flatnonzero([s == t for t in subset_P])
       for s in sorted({s for s in subset_P if s is not None})}
@@ -302,10 +300,3 @@ def sampled_preferences(scores_: dict[str, np.ndarray], outcome_PG: np.ndarray) 
   rows = np.flatnonzero(use_PG)
   return preferences({k: np.asarray(s_B)[rows] for k, s_B in scores_.items()},
                      right_PG.ravel()[rows], rows // outcome_PG.shape[1])
-
-
-def _rows(problem_B: np.ndarray) -> list[np.ndarray]:
-  """Returns the row numbers of each problem."""
-  order_B = np.argsort(problem_B, kind="stable")
-  _, starts_P = np.unique(np.asarray(problem_B)[order_B], return_index=True)
-  return np.split(order_B, starts_P[1:]) if len(order_B) else []

@@ -41,7 +41,6 @@ DTYPES = ("float32", "bfloat16", "float16")
 # Suffixes of the files that are copied with the weights: tokenizer, chat template, licence.
 _TEXTS = (".json", ".jinja", ".txt", ".model")
 _NOT_COPIED = ("config.json", "model.safetensors.index.json")
-_UNIT = ranges.Range(1, 2**20, is_whole=True)
 # The keys that are read from a run's config.json.
 _RUN_KEYS = ("model.path", "prm.path", "model.param_dtype", "lora.rank", "lora.alpha")
 
@@ -76,12 +75,12 @@ def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged
   """
   source, to = pathlib.Path(source), pathlib.Path(to).absolute()
   for key, value, allowed in (
-      ("format", format, ("hf", "rlx")), ("dtype", dtype, (None, *DTYPES)),
-      ("model", model, (None, "policy", "prm")), ("adapters", adapters, ("merged", "peft"))):
-    if value not in allowed:
-      raise ValueError(f"{key}={value!r}: one of {[x for x in allowed if x is not None]}.")
-  for key, value, allowed in (("shard_gb", shard_gb, ranges.POSITIVE),
-                              ("pad_vocab_to_multiple_of", pad_vocab_to_multiple_of, _UNIT)):
+      ("format", format, ranges.one_of(("hf", "rlx"))),
+      ("dtype", dtype, ranges.one_of(DTYPES).or_none),
+      ("model", model, ranges.one_of(("policy", "prm")).or_none),
+      ("adapters", adapters, ranges.one_of(("merged", "peft"))),
+      ("shard_gb", shard_gb, ranges.POSITIVE),
+      ("pad_vocab_to_multiple_of", pad_vocab_to_multiple_of, ranges.whole(1, 2**20))):
     ranges.check(key, value, allowed)
   is_peft = adapters == "peft"
   if is_peft and (format, pad_vocab_to_multiple_of) != ("hf", 1):

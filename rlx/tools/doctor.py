@@ -496,7 +496,7 @@ def check_metrics(lines: list[dict], terms: Sequence[str]) -> Iterator[Finding]:
     return
   yield accuracy_lasts(accuracy_S)
   yield lengths_last(column("rollouts/length"), column("rollouts/truncated"))
-  if not np.isnan(column("prm/accuracy")).all():
+  if not np.isnan(column("prm/varied")).all():
     yield prm_lasts(column("prm/accuracy"), column("prm/varied"))
   for term in terms: yield rewards_agree(column(f"rewards/{term}"), accuracy_S, term)
 
@@ -540,10 +540,8 @@ def prm_lasts(accuracy_S, varied_S):
   otherwise the accuracy of any PRM falls to 1/2 while the policy learns to be always right.
 
   Args:
-    varied_S: share of prompts whose verdicts differ, NaN in runs that did not log it.
+    varied_S: share of prompts whose verdicts differ.
   """
-  is_mixed = bool(np.isnan(varied_S).all())
-  if is_mixed: varied_S = np.ones(len(accuracy_S))
   def ranked(steps):
     """(accuracy on prompts whose verdicts differ, half of a 95% interval over steps)"""
     share, x_S = np.nanmean(varied_S[steps]), accuracy_S[steps][~np.isnan(accuracy_S[steps])]
@@ -553,8 +551,7 @@ def prm_lasts(accuracy_S, varied_S):
   if np.isnan(last): return "ok", f"unknown, no prompt of the last {RECENT} steps had both verdicts"
   return ("warning" if last < FALLEN else "ok",
           f"it ranks {last:.3f} +- {error:.3f} of new pairs right in the last {RECENT} steps, "
-          f"{first:.3f} in the first {RECENT}"
-          + (" (groups of equal verdicts count as 0.5)" if is_mixed else ""),
+          f"{first:.3f} in the first {RECENT}",
           f"below {FALLEN} it says little: train the PRM on completions of this "
           "policy, let it learn (prm.order), or filter groups (rollouts.filter_groups)")
 

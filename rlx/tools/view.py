@@ -11,7 +11,6 @@ import math
 import os
 import pathlib
 import statistics
-import sys
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,6 @@ NUMBERS = {"log_ratio": "log-ratio", "advantages": "advantage"}  # Numbers shown
 LEVELS = 4       # Shades of colour for each sign.
 TOKENS = 30_000  # Tokens on a page, about 100 bytes each, so that the page opens on a phone.
 LONGEST = 2_000  # Tokens of a completion that are shown.
-_ABSENT = object()
 
 
 def view(workdir: str | os.PathLike) -> pathlib.Path:
@@ -57,7 +55,7 @@ def page_content(workdir: pathlib.Path) -> dict[str, Any]:
   """Returns the values that the template shows; a section whose files are missing is None."""
   config, versions, summary = (
       run_folder.read_config(workdir), run_folder.read_versions(workdir), io_metrics.summary(workdir))
-  lines, rows = io_metrics.read(workdir), _rows(workdir)
+  lines, rows = io_metrics.read(workdir), io_metrics.tables(workdir, _is_row)
   done = lines[-1]["step"] + 1 if lines else 0
   # A summary of fewer steps is from before the run was continued with more steps.
   if summary and summary["steps"] < done: summary = {}
@@ -125,8 +123,7 @@ def completions(rows: list[dict]) -> dict | None:
               for prompt, group in itertools.groupby(
                   by_step[step], lambda r: r["prompt"])]) for step in shown],
       scales={k: [l * m / LEVELS for l in range(-LEVELS, LEVELS + 1)]
-              for k, m in scales.items() if m},
-      has_tokens=all("tokens" in r for r in rows))
+              for k, m in scales.items() if m})
 
 
 def calibrated(rows: list[dict], config: dict) -> dict | None:
@@ -158,32 +155,30 @@ def calibrated(rows: list[dict], config: dict) -> dict | None:
 
 def compared(config: dict) -> list[dict]:
   """Returns each key of the config with its value here and in configs/base.py."""
-  here, known = options.flat(config), options.flat(json.loads(json.dumps(
-      base.get_config().to_dict(), default=list)))
-  pairs = {key: (here.get(key, _ABSENT), known.get(key, _ABSENT))
-           for key in sorted(here.keys() | known.keys())}
-  return [dict(key=key, value=_shown(value), base=_shown(other), differs=value != other)
-          for key, (value, other) in pairs.items()]
+  here, known = ({key: json.dumps(value, ensure_ascii=False, default=list)
+                  for key, value in options.flat(entries).items()}
+                 for entries in (config, base.get_config().to_dict()))
+  return [dict(key=key, value=here.get(key, "not there"), base=known.get(key, "not there"),
+               differs=here.get(key) != known.get(key))
+          for key in sorted(here.keys() | known.keys())]
 
 
 def _completion(row, scales):
   """Returns a completion's verdict in words and its tokens as dict(text, shades, title, ...)."""
   verdict, n = row["verdict"], len(row["advantages"])
   prm_probability = _prm_probability(row) if row["log_ratio"] and row.get("beta") else None
-  texts = row.get("tokens")
   tokens = []
-  for i in range(min(n, LONGEST) if texts else 0):
+  for i, text in enumerate(row["tokens"][:LONGEST]):
     is_end = i == n - 1 and row["finish"] == "eos"
     numbers = {k: row[k][i] for k in scales if row[k]}
     tokens.append(dict(
-        text=texts[i].replace("\n", "↵\n") or ("EOS" if is_end else "·"),
-        is_text=bool(texts[i]),
+        text=text.replace("\n", "↵\n") or ("EOS" if is_end else "·"),
+        is_text=bool(text),
         shades=" ".join(f"{k[0]}{_level(v, scales[k])}" for k, v in numbers.items()),
         title=", ".join(f"{NUMBERS[k]} {v:+.3g}" for k, v in numbers.items())))
   return dict(kind="unknown" if verdict is None else "right" if verdict >= 0.5 else "wrong",
               verdict=verdict, finish=row["finish"], length=n,
-              prm_probability=prm_probability, tokens=tokens, text=row["completion"],
-              more=max(n - LONGEST, 0) if texts else 0)
+              prm_probability=prm_probability, tokens=tokens, more=max(n - LONGEST, 0))
 
 
 def _scale(rows, key):
@@ -216,16 +211,6 @@ def _mean(values):
   return statistics.mean(known) if known else None
 
 
-def _rows(workdir):
-  """Returns the valid rows of completions.jsonl; reports the number of invalid ones on stderr."""
-  rows = io_metrics.tables(workdir)
-  valid = [r for r in rows if _is_row(r)]
-  if len(valid) < len(rows):
-    print(f"rlx: {workdir / 'completions.jsonl'}: {len(rows) - len(valid)} of {len(rows)} rows "
-          "do not have the fields that a run writes and are skipped.", file=sys.stderr)
-  return valid
-
-
 def _is_row(row):
   """Tells whether a row has the fields and types that a run writes."""
   def is_number(x):  # NaN counts as a number.
@@ -236,14 +221,10 @@ def _is_row(row):
   return (all(isinstance(row.get(key), str) for key in ("prompt", "completion", "finish"))
           and has("advantages", is_number)
           and (row.get("log_ratio", "") is None or has("log_ratio", is_number))
-          and ("tokens" not in row or has("tokens", lambda x: isinstance(x, str)))
+          and has("tokens", lambda x: isinstance(x, str))
           and (row.get("beta") is None or is_number(row["beta"]))
           and (row.get("verdict", "") is None or is_number(row.get("verdict"))
                and 0 <= row["verdict"] <= 1))
-
-
-def _shown(value):
-  return "not there" if value is _ABSENT else json.dumps(value, ensure_ascii=False)
 
 
 def _duration(seconds):

@@ -11,6 +11,7 @@ import pytest
 
 from rlx.core import records
 from rlx.environments.zoo import calculator
+from rlx.prompts import generated
 from tests.environments import episode
 
 
@@ -91,7 +92,7 @@ def test_answers():
 
 def question(text="37*4+85-12=", answer="221"):
   """A question of the training split, whose steps are (*, 148), (+, 233) and (-, 221)."""
-  assert calculator.split_of(text) == "train"
+  assert generated.split_of(text) == "train"
   return dataclasses.replace(prompts(1)[0], text=text, answer=answer)
 
 

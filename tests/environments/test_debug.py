@@ -9,6 +9,7 @@ import pytest
 
 from rlx.core import records
 from rlx.environments.zoo import debug
+from rlx.prompts import generated
 from rlx.verifiers import errors
 from rlx.verifiers.sandbox import sandbox as sandbox_lib
 from tests.environments import episode
@@ -163,7 +164,7 @@ def test_attempts_are_limited():
     ("x*1+7 f(2)=9 f(5)=18:", ["x*3+3"], [1.9])])
 def test_process_rewards(text, replies, rewards):
   prompt = dataclasses.replace(PROMPT, text=text)
-  assert debug.split_of(text) == "train"
+  assert generated.split_of(text) == "train"
   steps = played(prompt, replies, unsafe=True, decrease=0.5, sound=0.4)
   assert [s.reward for s in steps] == pytest.approx(rewards)
 

@@ -98,7 +98,7 @@ def test_refuses(source, options, message):
 
 @pytest.mark.parametrize("source, message", [
     ([dict(a=1), "a"], "row 1: a dict is needed, not 'a'"),
-    ('json:[{"a": 1}, 2]', "row 1: an object is needed, not 2"),
+    ('json:[{"a": 1}, 2]', "rows:1: a dict is needed, not 2"),
     ('json:{"a": 1}', "a list is needed"), ("json:[", "not JSON"),
     ("csv:a,b\nx,y,z\n", "rows: .* line 2: a row does not have the header's 2 fields"),
     ("csv:a,b\nx\n", "rows: .* line 2: a row does not have the header's 2 fields"),

@@ -18,6 +18,7 @@ from rlx.prompts.datasets import chain_pairs
 from rlx.prompts.datasets import gsm8k
 from rlx.prompts.datasets import hendrycks_math
 from rlx.prompts.datasets import jsonl
+from rlx.prompts import generated
 from rlx.verifiers import chain as chain_verifier
 
 NAMES = sorted(p.stem for p in (pathlib.Path(prompts_package.__file__).parent
@@ -106,15 +107,16 @@ def test_chain_questions_are_within_their_options():
   assert [p.answer for p in prompts] == [str(chain.solve(p.text)[-1]) for p in prompts]
   # Stable across runs and versions: checkpoints name prompts by id.
   assert prompts[0].id == "chain/train/0/0"
-  assert chain.generate(0, 0) == dict(text="8M6m5M9m9m1M1=", answer="1")
+  assert chain.generate(0, 0) == dict(text="8M6m5M9m9m1M1=", answer="1", verifier="chain.answer",
+                                      meta=dict(operations=6))
 
 
 def test_chain_split_depends_on_the_text_alone():
   for split in ("train", "test"):
     drawn = [chain.generate(seed, i, split=split)["text"] for seed in (0, 1) for i in range(100)]
-    assert {chain.split_of(t) for t in drawn} == {split}
+    assert {generated.split_of(t) for t in drawn} == {split}
   texts = [f"{a}M{b}m{c}=" for a in range(10) for b in range(10) for c in range(10)]
-  share = np.mean([chain.split_of(t) == "test" for t in texts])
+  share = np.mean([generated.split_of(t) == "test" for t in texts])
   assert 0.15 < share < 0.35
 
 

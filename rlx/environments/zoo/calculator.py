@@ -33,13 +33,13 @@ the reward of the answer alone, whatever `turn_rewards` is, so that held-out acc
 of right answers. `info` has this share for all questions, as "right".
 """
 from collections.abc import Callable
-import random
+import functools
 import re
 from typing import TYPE_CHECKING, Literal
-import zlib
 
 from rlx.core import ranges
 from rlx.environments import interface
+from rlx.prompts import generated
 from rlx.verifiers import overlap as overlap_lib
 
 if TYPE_CHECKING: from rlx.core import records
@@ -49,7 +49,6 @@ ALPHABET = "0123456789+-*=[]#; eflnort"  # Of prompts, an expert's replies and o
 LONGEST = dict(prompt=12, reply=11, observation=9)
 OPERATIONS = {"+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b}
 DIGITS = 14  # Of a number in a call: a product has at most 28.
-HELD_OUT = 4  # One in four questions belongs to the "test" split.
 
 _INTEGER = f"-?[0-9]{{1,{DIGITS}}}"
 _CALL = re.compile(rf"\[({_INTEGER})([-+*])({_INTEGER})\]")
@@ -73,7 +72,7 @@ class Calculator:
   def reset(self, prompt: "records.Prompt") -> str:
     """Starts an episode; returns the question."""
     self._answer, self._used = prompt.answer, 0
-    self._pays = self._turn_rewards if split_of(prompt.text) == "train" else "outcome"
+    self._pays = self._turn_rewards if generated.split_of(prompt.text) == "train" else "outcome"
     self._unsolved = [] if self._pays == "outcome" else [
         _step_of(call, result) for call, result in calls_of(prompt.text)]
     self._steps = len(self._unsolved)
@@ -155,17 +154,10 @@ def overlap(prompt: "records.Prompt", text: str) -> float:
 for _fn in (parsed, overlap): vars(_fn)["is_bounded"] = True
 
 
-def prompts(rows, split):
-  """Rows -> Prompts. A row has the arguments of `generate`; each is redrawn until its question
-  belongs to `split`. `meta["operations"]` is the number of operations."""
-  from rlx.core import records  # pylint: disable=g-import-not-at-top
-  for row in rows:
-    drawn = generate(split=split, **row)
-    yield records.Prompt(id=f"calculator/{split}/{row['seed']}/{row['index']}", **drawn)
-
-
 def generate(seed, index, n_min=2, n_max=3, ops="+-*", digits=2, mixed=False, split="train"):
   """Draws the question of (seed, index): {"text", "answer", "meta"}.
+
+  `meta["operations"]` is the number of operations.
 
   Args:
     n_min, n_max: least and largest number of operations, which is uniform.
@@ -175,8 +167,7 @@ def generate(seed, index, n_min=2, n_max=3, ops="+-*", digits=2, mixed=False, sp
       additions and subtractions; those in front make it right to go from left to right.
     split: "train" or "test".
   """
-  if split not in ("train", "test"):
-    raise ValueError(f"prompts: calculator has no split {split!r}; train or test.")
+  rng = generated.start("calculator", seed, index, split)
   if not ops or set(ops) - set(OPERATIONS):
     raise ValueError(f"prompts.options.ops={ops!r}: one or more of {''.join(OPERATIONS)}.")
   if not 1 <= n_min <= n_max:
@@ -184,19 +175,16 @@ def generate(seed, index, n_min=2, n_max=3, ops="+-*", digits=2, mixed=False, sp
   if not 1 <= digits <= DIGITS // (n_max + 1):
     raise ValueError(f"prompts.options.digits={digits}: 1 or more, and digits * (n_max + 1) at "
                      f"most {DIGITS}, so that every result can be used in a call.")
-  rng = random.Random(f"calculator/{seed}/{index}")
   while True:
     drawn = [rng.choice(ops) for _ in range(rng.randint(n_min, n_max))]
     if not mixed: drawn.sort(key=lambda op: op != "*")
     numbers = [rng.randint(2, 10**digits - 1) for _ in range(len(drawn) + 1)]
     text = str(numbers[0]) + "".join(f"{op}{n}" for op, n in zip(drawn, numbers[1:])) + "="
-    if split_of(text) == split:
+    if generated.split_of(text) == split:
       return dict(text=text, answer=calls_of(text)[-1][1], meta=dict(operations=len(drawn)))
 
 
-def split_of(text: str) -> str:
-  """The split that a question belongs to."""
-  return "train" if zlib.crc32(text.encode()) % HELD_OUT else "test"
+prompts = functools.partial(generated.prompts, "calculator", generate)
 
 
 def calls_of(text: str, change: Callable[[str], str] = lambda call: call) -> list[tuple[str, str]]:

@@ -38,22 +38,20 @@ import collections
 import functools
 import json
 import operator
-import random
 import re
 import string
-import zlib
 from typing import TYPE_CHECKING
 
 from rlx.core import ranges
 from rlx.environments import interface
 from rlx.environments.zoo import python
+from rlx.prompts import generated
 
 if TYPE_CHECKING: from rlx.core import records
 
 ALPHABET = string.digits + string.ascii_letters + " %()*+-._:;="
 # The longest texts in characters, with the default options.
 LONGEST = dict(prompt=24, reply=5, observation=26)
-HELD_OUT = 4       # One in four questions belongs to the "test" split.
 MAX_LINE = 200     # Characters; longer attempts are not run.
 INPUTS = tuple(range(-9, 31))  # Of all tests, shown and hidden.
 _SHOWN = range(10)             # Inputs that may be shown.
@@ -110,7 +108,8 @@ class Debug:
     """Starts an episode; returns the question."""
     self._line, self._shown = prompt.answer, tuple(prompt.meta["shown"])
     self._used = 0
-    self._is_paid = bool(self._decrease or self._sound) and split_of(prompt.text) == "train"
+    self._is_paid = (bool(self._decrease or self._sound)
+                     and generated.split_of(prompt.text) == "train")
     line = prompt.text.partition(" ")[0]
     at = values(line) if line in _lines() else [None] * len(INPUTS)
     self._failing = self._failing_of(dict(zip(INPUTS, map(str, at))))
@@ -172,37 +171,21 @@ def values(line: str) -> tuple[int, ...]:
   return tuple(second(first(x, int(line[2])), int(line[4])) for x in INPUTS)
 
 
-def prompts(rows, split):
-  """Rows -> Prompts. Each row has the arguments of `generate`; the answer is the right line.
-
-  `meta` has the inputs of the shown tests, "shown", and the places that may be wrong, "places".
-  """
-  from rlx.core import records  # pylint: disable=g-import-not-at-top
-  for row in rows:
-    drawn = generate(split=split, **row)
-    yield records.Prompt(
-        id=f"debug/{split}/{row['seed']}/{row['index']}", text=drawn["text"],
-        answer=drawn["line"],
-        meta=dict(shown=drawn["shown"], places=drawn["places"]))
-
-
 def generate(seed, index, broken=True, places=_PLACES, split="train"):
-  """Draws the question of (seed, index): {"text", "line", "shown", "places"}.
+  """Draws the question of (seed, index): {"text", "answer", "meta"}.
 
-  Splits have no question in common: a hash of the text decides to which one a question belongs,
-  and questions of the other split are drawn again.
+  The answer is the right line. `meta` has the inputs of the shown tests, "shown", and the places
+  that may be wrong, "places".
 
   Args:
     broken: whether a question begins with a line to repair.
     places: of the line that may be wrong: 1 and 3 are the operations, 2 and 4 the digits.
     split: "train" or "test".
   """
-  if split not in ("train", "test"):
-    raise ValueError(f"prompts: debug has no split {split!r}; train or test.")
+  rng = generated.start("debug", seed, index, split)
   ranges.check("prompts.options.broken", broken, ranges.SWITCH)
   if not isinstance(places, str) or not places or set(places) - set(_PLACES):
     raise ValueError(f"prompts.options.places={places!r}: one or more of {_PLACES}, as a text.")
-  rng = random.Random(f"debug/{seed}/{index}")
   while True:
     line = rng.choice(_lines())
     shown = rng.sample(_SHOWN, 2)
@@ -212,12 +195,11 @@ def generate(seed, index, broken=True, places=_PLACES, split="train"):
     if broken:
       if not (wrong := _wrong_lines(line, shown, places)): continue
       text = f"{rng.choice(wrong)} {text}"
-    if split_of(text) == split: return dict(text=text, line=line, shown=shown, places=places)
+    if generated.split_of(text) == split:
+      return dict(text=text, answer=line, meta=dict(shown=shown, places=places))
 
 
-def split_of(text: str) -> str:
-  """The split that a question belongs to."""
-  return "train" if zlib.crc32(text.encode()) % HELD_OUT else "test"
+prompts = functools.partial(generated.prompts, "debug", generate)
 
 
 def edits(line: str, places: str = _PLACES) -> list[str]:

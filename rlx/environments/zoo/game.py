@@ -21,16 +21,17 @@ won in textarena 0.7.4 (Bandit, FifteenPuzzle) or have a text as reward there (C
 out. The package is installed by `pip install 'rlx[games]'`.
 """
 import contextlib
+import functools
 import io
 import pickle
 import random
 import re
 import string
-import zlib
 from typing import TYPE_CHECKING
 
 from rlx.core import ranges
 from rlx.environments import interface
+from rlx.prompts import generated
 
 if TYPE_CHECKING: from rlx.core import records
 
@@ -39,7 +40,6 @@ ALPHABET = string.digits + "-:;" + "adeghilnorvw"  # Of the short form.
 LONGEST = dict(prompt=6, reply=2, observation=8)
 GAMES = ("2048-v0", "Blackjack-v0", "FrozenLake-v0", "GuessTheNumber-v0", "LightsOut-v0",
          "Mastermind-v0", "Minesweeper-v0", "Secretary-v0", "Sudoku-v0", "TowerOfHanoi-v0")
-HELD_OUT = 4      # One in four questions belongs to the "test" split.
 MAX_REPLY = 200   # Characters that a game reads.
 _NUMBER_GAME = "GuessTheNumber-v0"
 _INVALID = "invalid;"
@@ -91,7 +91,8 @@ class Game:
     except Exception:  # A move that the game does not expect; the state stays as it was.
       done, messages, game = False, ["Invalid move."], pickle.loads(self._state)
     else:
-      messages = _messages(game)
+      messages = [text for _, text, kind in game.get_observation()[1]
+                  if kind.name != "PLAYER_ACTION"]
       game.state.logs = []  # The game does not read them.
       self._state = pickle.dumps(game)
     info = dict(turns=float(self._used))
@@ -122,12 +123,6 @@ class Game:
     return min(float(share()), 1.0) if self._partial and share else 0.0
 
 
-def _messages(game):
-  """What the game says after a move, without the move."""
-  _, messages = game.get_observation()
-  return [text for _, text, kind in messages if kind.name != "PLAYER_ACTION"]
-
-
 @contextlib.contextmanager
 def _alone(seed):
   """Games draw from Python's global generator, and some print."""
@@ -151,24 +146,12 @@ def _check(key, name):
   return registration.make
 
 
-def prompts(rows, split):
-  """Rows -> Prompts. Each row has the arguments of `generate`.
-
-  `meta` has the game, its seed, whether it has the short form, and its options in textarena.
-  """
-  from rlx.core import records  # pylint: disable=g-import-not-at-top
-  for row in rows:
-    yield records.Prompt(id=f"game/{split}/{row['seed']}/{row['index']}",
-                         **generate(split=split, **row))
-
-
 def generate(seed, index, game=_NUMBER_GAME, short=True, n_min=8, n_max=31, split="train"):
   """Draws the question of (seed, index): {"text", "meta"}.
 
-  Splits have no question in common: a hash of the text decides to which one a question belongs,
-  and questions of the other split are drawn again. The hidden part of a game comes from
-  meta["seed"]. In the long form the text of a prompt names the game and a number; the environment
-  replaces it by the game's description.
+  `meta` has the game, its seed, from which the hidden part comes, whether it has the short form,
+  and its options in textarena. In the long form the text of a prompt names the game and a number;
+  the environment replaces it by the game's description.
 
   Args:
     game: one of GAMES, or a variant.
@@ -176,28 +159,24 @@ def generate(seed, index, game=_NUMBER_GAME, short=True, n_min=8, n_max=31, spli
     n_min, n_max: of the short form: least and largest size of the range, which is uniform.
     split: "train" or "test".
   """
-  if split not in ("train", "test"):
-    raise ValueError(f"prompts: game has no split {split!r}; train or test.")
+  rng = generated.start("game", seed, index, split)
   if short and game != _NUMBER_GAME:
     raise ValueError(f"prompts.options.short=True: only {_NUMBER_GAME} has a short form, "
                      f"not {game!r:.80}.")
   if not 2 <= n_min <= n_max <= 50:
     raise ValueError(f"prompts.options: need 2 <= n_min={n_min} <= n_max={n_max} <= 50.")
-  rng = random.Random(f"game/{seed}/{index}")
   while True:
     size = rng.randint(n_min, n_max)
     low = rng.randint(1, 49)
     high = low + size - 1
     text = f"{low}-{high}:" if short else f"{game} {rng.randrange(10**9)}"
     options = dict(min_number=low, max_number=high) if short else {}
-    if split_of(text) == split:
+    if generated.split_of(text) == split:
       return dict(text=text, meta=dict(game=game, short=short, options=options,
                                        seed=f"{split}/{seed}/{index}"))
 
 
-def split_of(text: str) -> str:
-  """The split that a question belongs to."""
-  return "train" if zlib.crc32(text.encode()) % HELD_OUT else "test"
+prompts = functools.partial(generated.prompts, "game", generate)
 
 
 def expert(prompt: "records.Prompt", rng, *, turns: ranges.Count = 6,

@@ -25,14 +25,13 @@ program printed is remembered per process, so repetitions are fast. A program th
 random bytes, addresses or the order of a set does not always print the same.
 """
 import functools
-import random
 import re
 import string
-import zlib
 from typing import TYPE_CHECKING, Callable, NamedTuple
 
 from rlx.core import ranges
 from rlx.environments import interface
+from rlx.prompts import generated
 from rlx.verifiers.sandbox import sandbox
 
 if TYPE_CHECKING: from rlx.core import records
@@ -40,7 +39,6 @@ if TYPE_CHECKING: from rlx.core import records
 ALPHABET = string.digits + string.ascii_letters + string.punctuation + " \n"
 # The longest texts in characters, with the default options.
 LONGEST = dict(prompt=11, reply=38, observation=23)
-HELD_OUT = 4            # One in four questions belongs to the "test" split.
 MAX_PROGRAM = 2000      # Characters; longer programs are not run.
 _MAX_PRINTED = 1000     # Bytes of the start, and of the end, that are remembered.
 _FORMS = ">CODE or #ANSWER\n"
@@ -159,8 +157,8 @@ def require_sandbox() -> None:
         "or, to run programs unprotected, environment.unsafe=true") from None
 
 
-def check_start(*, cpu_s: int, total_s: float, memory_mb: int, unsafe: bool) -> None:
-  """Starts the sandbox, for replies that are empty.
+def check_start(**limits: float) -> None:
+  """Starts the sandbox with these limits (see `Python`), for replies that are empty.
 
   If a step fails, runner.py takes it again with an empty reply, to find out whether the reply was
   the reason. A sandbox that does not start then has to fail again.
@@ -168,11 +166,10 @@ def check_start(*, cpu_s: int, total_s: float, memory_mb: int, unsafe: bool) -> 
   Raises:
     errors.Unknown: it does not start.
   """
-  sandbox.output("", b"", cpu_s=cpu_s, total_s=total_s, memory_mb=memory_mb, unsafe=unsafe)
+  sandbox.output("", b"", **limits)
 
 
-def printed(source: str, stdin: bytes, *, cpu_s: int, total_s: float, memory_mb: int,
-            unsafe: bool) -> bytes | None:
+def printed(source: str, stdin: bytes, **limits: float) -> bytes | None:
   """Returns what a program prints; None if a limit or a crash ends it.
 
   Of a long output, the first and the last 1,000 bytes.
@@ -180,10 +177,10 @@ def printed(source: str, stdin: bytes, *, cpu_s: int, total_s: float, memory_mb:
   Args:
     source: Python.
     stdin: what the program can read.
-    cpu_s, total_s, memory_mb, unsafe: see `Python`.
+    **limits: cpu_s, total_s, memory_mb and unsafe, see `Python`.
   """
   try:
-    return _remembered(source, stdin, cpu_s, total_s, memory_mb, unsafe)
+    return _remembered(source, stdin, **limits)
   except _Killed:
     return None
 
@@ -193,46 +190,30 @@ class _Killed(Exception):
 
 
 @functools.lru_cache(maxsize=4096)
-def _remembered(source, stdin, cpu_s, total_s, memory_mb, unsafe):
-  output, has_ended = sandbox.output(source, stdin, cpu_s=cpu_s, total_s=total_s,
-                                      memory_mb=memory_mb, unsafe=unsafe)
+def _remembered(source, stdin, **limits):
+  output, has_ended = sandbox.output(source, stdin, **limits)
   if not has_ended: raise _Killed
   if len(output) <= 2 * _MAX_PRINTED: return output
   return output[:_MAX_PRINTED] + output[-_MAX_PRINTED:]
 
 
-def prompts(rows, split):
-  """Rows -> Prompts. Each row has the arguments of `generate`."""
-  from rlx.core import records  # pylint: disable=g-import-not-at-top
-  for row in rows:
-    drawn = generate(split=split, **row)
-    yield records.Prompt(id=f"python/{split}/{row['seed']}/{row['index']}", **drawn)
-
-
 def generate(seed, index, kinds="SCDP", split="train"):
   """Draws the question of (seed, index): {"text", "answer"}.
-
-  Splits have no question in common: a hash of the text decides to which one a question belongs,
-  and questions of the other split are drawn again.
 
   Args:
     kinds: keys of TASKS, each equally likely.
     split: "train" or "test".
   """
-  if split not in ("train", "test"):
-    raise ValueError(f"prompts: python has no split {split!r}; train or test.")
+  rng = generated.start("python", seed, index, split)
   if not kinds or set(kinds) - set(TASKS):
     raise ValueError(f"prompts.options.kinds={kinds!r}: one or more of {''.join(TASKS)}.")
-  rng = random.Random(f"python/{seed}/{index}")
   while True:
     kind = rng.choice(kinds)
     text = _question(kind, [rng.randint(*bounds) for bounds in TASKS[kind].bounds])
-    if split_of(text) == split: return dict(text=text, answer=str(solve(text)))
+    if generated.split_of(text) == split: return dict(text=text, answer=str(solve(text)))
 
 
-def split_of(text: str) -> str:
-  """The split that a question belongs to."""
-  return "train" if zlib.crc32(text.encode()) % HELD_OUT else "test"
+prompts = functools.partial(generated.prompts, "python", generate)
 
 
 def solve(text: str) -> int:

@@ -20,12 +20,12 @@ import random
 import re
 import sys
 from typing import TYPE_CHECKING, Annotated
-import zlib
 
 import numpy as np
 
 from rlx.core import ranges
 from rlx.environments import interface
+from rlx.prompts import generated
 
 if TYPE_CHECKING: from rlx.core import records
 
@@ -45,7 +45,6 @@ RELATIONS = dict(
     job="actor baker clerk cook diver judge miner nurse pilot poet smith spy tailor vet waiter "
         "writer".split())
 QUERY = 100  # Characters of a query.
-HELD_OUT = 4  # One in four questions belongs to the "test" split.
 
 _CORPORA = 64  # That a process keeps.
 _TO_PEOPLE = [r for r, targets in RELATIONS.items() if targets is PEOPLE]
@@ -153,43 +152,30 @@ def _bm25s():
   return bm25s
 
 
-def prompts(rows, split):
-  """Rows -> Prompts. A row has the arguments of `generate`; each is redrawn until its question
-  belongs to `split`. `meta` has the corpus (its seed) and the number of hops."""
-  from rlx.core import records  # pylint: disable=g-import-not-at-top
-  for row in rows:
-    drawn = generate(split=split, **row)
-    yield records.Prompt(id=f"search/{split}/{row['seed']}/{row['index']}", **drawn)
-
-
 def generate(seed, index, hops=2, corpora=8, split="train"):
   """Draws the question of (seed, index): {"text", "answer", "meta"}.
 
   No person occurs twice on the way to an answer. Splits have no question in common, also if
-  their corpora differ.
+  their corpora differ. `meta` has the corpus (its seed) and the number of hops.
 
   Args:
     hops: relations in a question, all but the last one to people.
     corpora: number of corpora, each equally likely; their seeds are 0, 1, ...
     split: "train" or "test".
   """
-  if split not in ("train", "test"):
-    raise ValueError(f"prompts: search has no split {split!r}; train or test.")
+  rng = generated.start("search", seed, index, split)
   ranges.check("prompts.options.hops", hops, ranges.Range(1, 4, is_whole=True))
   ranges.check("prompts.options.corpora", corpora, ranges.Range(1, _CORPORA, is_whole=True))
-  rng = random.Random(f"search/{seed}/{index}")
   while True:
     corpus, path = rng.randrange(corpora), [rng.choice(PEOPLE)]
     relations = rng.choices(_TO_PEOPLE, k=hops - 1) + [rng.choice(list(RELATIONS))]
     for relation in relations: path.append(facts(corpus)[path[-1], relation])
     text = "".join(f"{word}'s " for word in [path[0], *relations[:-1]]) + relations[-1] + "="
-    if len(set(path)) == len(path) and split_of(text) == split:
+    if len(set(path)) == len(path) and generated.split_of(text) == split:
       return dict(text=text, answer=path[-1], meta=dict(corpus=corpus, hops=hops))
 
 
-def split_of(text: str) -> str:
-  """The split that a question belongs to."""
-  return "train" if zlib.crc32(text.encode()) % HELD_OUT else "test"
+prompts = functools.partial(generated.prompts, "search", generate)
 
 
 def expert(prompt: "records.Prompt", rng, *, wrong_rate: ranges.Share = 0.0) -> list[str]:

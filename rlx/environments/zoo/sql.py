@@ -33,14 +33,15 @@ same answer.
 """
 import collections
 import contextlib
+import functools
 import itertools
 import random
 import sqlite3
 from typing import TYPE_CHECKING, Annotated
-import zlib
 
 from rlx.core import ranges
 from rlx.environments import interface
+from rlx.prompts import generated
 
 if TYPE_CHECKING: from rlx.core import records
 
@@ -56,7 +57,6 @@ FUNCTIONS = {*AGGREGATES, "avg", "total", "abs", "round", "coalesce", "ifnull", 
 DATABASES = 3  # A final query is compared on so many; queries see the first one.
 STEPS = 20_000  # Of SQLite's virtual machine: some milliseconds.
 QUERY = 200  # Characters of a query. STEPS do not count compilation; this bounds it.
-HELD_OUT = 4  # One in four questions belongs to the "test" split.
 
 _MOST = 100  # Rows that are compared: more than a reference has, so that one too many is seen.
 _LIMITS = dict(LENGTH=1000, SQL_LENGTH=QUERY, COLUMN=16, EXPR_DEPTH=20, COMPOUND_SELECT=4,
@@ -196,19 +196,11 @@ def _rounded(rows):
   return [tuple(round(x, 6) if isinstance(x, float) else x for x in row) for row in rows]
 
 
-def prompts(rows, split):
-  """Rows -> Prompts. A row has the arguments of `generate`; each is redrawn until its question
-  belongs to `split`. `meta` has what makes the databases."""
-  from rlx.core import records  # pylint: disable=g-import-not-at-top
-  for row in rows:
-    drawn = generate(split=split, **row)
-    yield records.Prompt(id=f"sql/{split}/{row['seed']}/{row['index']}", **drawn)
-
-
 def generate(seed, index, tables=3, rows=6, kinds=("one",), split="train"):
   """Draws the question of (seed, index): {"text", "answer", "meta"}.
 
   The condition of a question matters for its result, and no constant is right on all databases.
+  `meta` has what makes the databases.
 
   Args:
     tables: number of tables.
@@ -216,22 +208,23 @@ def generate(seed, index, tables=3, rows=6, kinds=("one",), split="train"):
     kinds: which of KINDS, each equally likely.
     split: "train" or "test".
   """
-  if split not in ("train", "test"):
-    raise ValueError(f"prompts: sql has no split {split!r}; train or test.")
+  rng = generated.start("sql", seed, index, split)
   if not kinds or set(kinds) - set(KINDS):
     raise ValueError(f"prompts.options.kinds={kinds!r}: one or more of {KINDS}.")
   ranges.check("prompts.options.tables", tables, ranges.Range(1, len(TABLES), is_whole=True))
   ranges.check("prompts.options.rows", rows, ranges.Range(3, 10, is_whole=True))
   if tables == 1 and "join" in kinds:
     raise ValueError("prompts.options.tables=1: a join needs 2.")
-  rng = random.Random(f"sql/{seed}/{index}")
   while True:
     letters = "".join(rng.sample(COLUMNS, 2 * tables))
     columns = {table: letters[2 * i:2 * i + 2] for i, table in enumerate(TABLES[:tables])}
     text, answer = _question(rng, columns, rng.choice(kinds))
     meta = dict(columns=columns, rows=rows, seed=rng.getrandbits(32))
-    if split_of(text) == split and _is_telling(meta, answer):
+    if generated.split_of(text) == split and _is_telling(meta, answer):
       return dict(text=text, answer=answer, meta=meta)
+
+
+prompts = functools.partial(generated.prompts, "sql", generate)
 
 
 def _question(rng, columns, kind):
@@ -277,11 +270,6 @@ def _wrong_number(meta, answer, numbers):
   """The first number with which the condition gives another result."""
   return next((n for n in numbers
                if not is_equal(meta, _changed(answer, number=n), answer)), None)
-
-
-def split_of(text: str) -> str:
-  """The split that a question belongs to."""
-  return "train" if zlib.crc32(text.encode()) % HELD_OUT else "test"
 
 
 def expert(prompt: "records.Prompt", rng, *, wrong_rate: ranges.Share = 0.0) -> list[str]:

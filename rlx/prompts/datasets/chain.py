@@ -6,13 +6,11 @@ r"""Chains of digit operations: multi-step reasoning whose every step can be che
 Synthetic, `prompts.source="chain"`: a row has the arguments of `generate`.
 """
 from collections.abc import Callable
-import random
-import zlib
+import functools
 
 from rlx.core import ranges
-from rlx.core import records
+from rlx.prompts import generated
 
-HELD_OUT = 4  # One in four questions belongs to the "test" split.
 OPS: dict[str, Callable[[int, int], int]] = {
     "M": max,
     "m": min,
@@ -24,50 +22,32 @@ OPS: dict[str, Callable[[int, int], int]] = {
 _DIGITS = "0123456789"
 
 
-def prompts(rows, split):
-  """Rows -> Prompts. Each row is redrawn until its question belongs to `split`.
+def generate(seed, index, n_min=2, n_max=6, ops="Mm", split="train"):
+  """Draws the question of (seed, index): {"text", "answer", "verifier", "meta"}.
 
   `meta["operations"]` is the number of steps.
-  """
-  for row in rows:
-    drawn = generate(split=split, **row)
-    yield records.Prompt(
-        id=f"chain/{split}/{row['seed']}/{row['index']}", text=drawn["text"],
-        answer=drawn["answer"], verifier="chain.answer",
-        meta=dict(operations=(len(drawn["text"]) - 2) // 2))
-
-
-def generate(seed, index, n_min=2, n_max=6, ops="Mm", split="train"):
-  """Draws the question of (seed, index): {"text", "answer"}.
-
-  Splits have no question in common: a hash of the text decides to which one a question belongs,
-  and questions of the other split are drawn again.
 
   Args:
     n_min, n_max: least and largest number of operations, which is uniform.
     ops: keys of OPS, each equally likely.
     split: "train" or "test".
   """
-  if split not in ("train", "test"):
-    raise ValueError(f"prompts: chain has no split {split!r}; train or test.")
+  rng = generated.start("chain", seed, index, split)
   if not ops or set(ops) - set(OPS):
     raise ValueError(f"prompts.options.ops={ops!r}: one or more of {''.join(OPS)}.")
   if not 1 <= n_min <= n_max:
     raise ValueError(f"prompts.options: need 1 <= n_min={n_min} <= n_max={n_max}.")
-  # A text as seed gives the same questions on every platform, and is fast.
-  rng = random.Random(f"chain/{seed}/{index}")
   while True:
     text = rng.choice(_DIGITS)
     for _ in range(rng.randint(n_min, n_max)):
       text += rng.choice(ops) + rng.choice(_DIGITS)
     text += "="
-    if split_of(text) == split:
-      return dict(text=text, answer=str(solve(text)[-1]))
+    if generated.split_of(text) == split:
+      return dict(text=text, answer=str(solve(text)[-1]), verifier="chain.answer",
+                  meta=dict(operations=(len(text) - 2) // 2))
 
 
-def split_of(text: str) -> str:
-  """The split that a question belongs to."""
-  return "train" if zlib.crc32(text.encode()) % HELD_OUT else "test"
+prompts = functools.partial(generated.prompts, "chain", generate)
 
 
 def solve(text: str, change: Callable[[int], int] = lambda value: value) -> list[int]:

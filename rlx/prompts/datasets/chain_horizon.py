@@ -7,11 +7,13 @@ the answer of problem i plus a difference, and all answers must be right. Differ
 the paper: the number is the first digit and the difference 0, which is all that chains can
 express; so the problems are written as one chain, whose steps include the inner answers.
 """
+import itertools
 from typing import Annotated
 
 from rlx.core import ranges
 from rlx.core import records
 from rlx.prompts.datasets import chain
+from rlx.prompts import generated
 
 
 def prompts(rows, split, *, problems: Annotated[int, ranges.Range(1, 1000, is_whole=True)] = 2):
@@ -19,18 +21,12 @@ def prompts(rows, split, *, problems: Annotated[int, ranges.Range(1, 1000, is_wh
 
   `meta["ends"]` has the number, from 0, of the last step of each problem.
   """
-  group = []
-  for row in rows:
-    group.append(row)
-    if len(group) < problems: continue
+  for group in zip(*[iter(rows)] * problems):  # Rows in order, `problems` at a time.
     texts = [chain.generate(split=split, **r)["text"] for r in group]
     text = texts[0][0] + "".join(t[1:-1] for t in texts) + "="
-    seed, index, group = group[0]["seed"], group[0]["index"] // problems, []
-    if chain.split_of(text) != split: continue
-    ends, operations = [], 0
-    for t in texts:
-      operations += (len(t) - 2) // 2
-      ends.append(operations - 1)
+    seed, index = group[0]["seed"], group[0]["index"] // problems
+    if generated.split_of(text) != split: continue
+    ends = [n - 1 for n in itertools.accumulate((len(t) - 2) // 2 for t in texts)]
     yield records.Prompt(
         id=f"chain_horizon/{split}/{seed}/{problems}/{index}", text=text,
         answer=str(chain.solve(text)[-1]), verifier="chain.milestones",

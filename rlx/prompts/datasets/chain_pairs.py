@@ -5,6 +5,7 @@ tokens, the same steps and the same answer.
 """
 from rlx.core import records
 from rlx.prompts.datasets import chain
+from rlx.prompts import generated
 
 COMMUTE = "Mm+*"
 
@@ -17,7 +18,7 @@ def prompts(rows, split):
   for row in rows:
     drawn = chain.generate(split=split, **row)
     texts = drawn["text"], other_wording(drawn["text"])
-    if texts[1] is None or chain.split_of(texts[1]) != split: continue
+    if texts[1] is None or generated.split_of(texts[1]) != split: continue
     name = f"chain_pairs/{split}/{row['seed']}/{row['index']}"
     ids = f"{name}/0", f"{name}/1"
     for id_, text, pair in zip(ids, texts, ids[::-1]):
