@@ -98,15 +98,14 @@ def bind(stage, spec, key=None, n_given=None):
   options = dict(spec)
   path = options.pop("name")
   fn = lookup(stage, path, key)
-  allowed = {p.name: p for p in inspect.signature(fn).parameters.values()
-             if p.kind is p.KEYWORD_ONLY}
+  parameters = inspect.signature(fn).parameters.values()
+  allowed = {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY}
   if unknown := sorted(set(options) - set(allowed)):
     raise ValueError(f"{key}.{unknown[0]}: {path} takes {sorted(allowed)}.")
   if missing := sorted(n for n, p in allowed.items()
                        if p.default is p.empty and n not in options):
     raise ValueError(f"{key}.{missing[0]}: {path} needs it.")
-  taken = [p.name for p in inspect.signature(fn).parameters.values()
-           if p.kind is p.POSITIONAL_OR_KEYWORD]
+  taken = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
   if n_given is not None and len(taken) != n_given:
     raise ValueError(f"{key}.name={path!r}: it takes {taken}; {n_given} arguments are given.")
   for name, value in options.items():
