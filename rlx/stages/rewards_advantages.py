@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 
 from rlx.advantages import combine
-from rlx.advantages import normalize
 from rlx.core import masked
 from rlx.core import records
 from rlx.core import resolve
@@ -80,7 +79,7 @@ class RewardsAdvantages:
       batch = batch.replace(old_values_BT=batch.values_BT, returns_BT=combine.value_targets(
           estimates[name], batch.values_BT, learn_BT))
     if self.whiten:
-      advantages_BT = normalize.whiten(
+      advantages_BT = masked.whiten(
           advantages_BT, learn_BT & _has_signal(advantages_BT, batch.group)
           if self.whiten_signal_only else learn_BT)
     metrics = _reward_metrics(rewards, coefs, parts, batch) | row_metrics | reward_metrics
