@@ -94,28 +94,6 @@ def work(text: str, mesh: dict[str, int], longest: int | None = None) -> Work:
   return _Program(text, mesh, longest).total
 
 
-def collectives(text: str, mesh: dict[str, int]) -> list[tuple[str, str, tuple]]:
-  """(kind, mesh axes, shape) of each array that a compiled program sends to other devices.
-
-  Args as `work`; axes are "" if no group has two devices.
-  """
-  computations, _ = _parsed(text)
-  sent = []
-  for op in (op for ops in computations.values() for op in ops):
-    kind = op.kind.removesuffix("-start")
-    if kind in _RECEIVED:
-      sent += [(kind, _axes(op, mesh), x.shape) for x in op.results]
-  return sent
-
-
-def host_operations(text: str) -> list[str]:
-  """The operations of a compiled program that exchange data with the host."""
-  computations, _ = _parsed(text)
-  return [op.name for ops in computations.values() for op in ops
-          if op.kind.partition("-")[0] in ("infeed", "outfeed", "send", "recv")
-          or "MoveToHost" in op.text or "callback" in op.text.partition("metadata=")[0]]
-
-
 def _axes(op, mesh):
   """The mesh axes along which the devices of a collective's group differ, joined by "+"."""
   places = np.unravel_index(_group(op.text, mesh), tuple(mesh.values()))
