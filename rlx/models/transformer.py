@@ -588,7 +588,9 @@ def _looked_up(config, table_VD, tokens_BQ):
 
   @functools.partial(on_all, in_specs=(table, rows), out_specs=rows)
   def forward(part, tokens_BQ):
-    whole_VD = _gathered(config, part.astype(config.dtype))
+    whole_VD = part.astype(config.dtype)
+    if mesh.shape["fsdp"] > 1:
+      whole_VD = jax.lax.all_gather(whole_VD, "fsdp", axis=1, tiled=True)
     found_BQD = whole_VD.at[own(tokens_BQ, len(part))].get(mode="fill", fill_value=0)
     return jax.lax.psum(found_BQD, "tensor")
 
@@ -597,7 +599,9 @@ def _looked_up(config, table_VD, tokens_BQ):
     v = config.vocab_size // mesh.shape["tensor"]
     d_VD = jnp.zeros((v, config.d_model), wide(config.dtype)).at[own(tokens_BQ, v)].add(
         d_BQD.astype(wide(config.dtype)), mode="drop")
-    return jax.lax.psum(_summed(config, d_VD), "data").astype(config.param_dtype)
+    if mesh.shape["fsdp"] > 1:
+      d_VD = jax.lax.psum_scatter(d_VD, "fsdp", scatter_dimension=1, tiled=True)
+    return jax.lax.psum(d_VD, "data").astype(config.param_dtype)
 
   look_up = jax.custom_vjp(forward)
   look_up.defvjp(lambda table_VD, tokens_BQ: (forward(table_VD, tokens_BQ), tokens_BQ),
@@ -620,16 +624,6 @@ def summed(config, d_O, letters):
   if config.rows is None: return d
   return pinned(d, jax.sharding.NamedSharding(config.rows.mesh, jax.sharding.PartitionSpec(
       *({"D": "fsdp", "V": "tensor"}[a] for a in letters))))
-
-
-def _gathered(config, part_VD):
-  if config.rows.mesh.shape["fsdp"] == 1: return part_VD
-  return jax.lax.all_gather(part_VD, "fsdp", axis=1, tiled=True)
-
-
-def _summed(config, d_VD):
-  if config.rows.mesh.shape["fsdp"] == 1: return d_VD
-  return jax.lax.psum_scatter(d_VD, "fsdp", scatter_dimension=1, tiled=True)
 
 
 def _bias(module, leaf, shape):
