@@ -66,9 +66,8 @@ def fraction(prompt: "records.Prompt", text: str) -> float:
 
 def solution(text: str) -> str:
   """Returns the code of a completion; "" if a block was opened but none was closed."""
-  lines, fences = text.split("\n"), []
-  for i, line in enumerate(lines):
-    if line.lstrip().startswith("```"): fences.append(i)
+  lines = text.split("\n")
+  fences = [i for i, line in enumerate(lines) if line.lstrip().startswith("```")]
   if not fences: return text
   last = len(fences) // 2 * 2
   return "\n".join(lines[fences[last - 2] + 1:fences[last - 1]]) if last else ""

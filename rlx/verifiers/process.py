@@ -62,23 +62,14 @@ class Process:
 
     `loads`: whether the process imports packages for this request.
     """
-    start = time.monotonic()
-    try:
-      return self._asked(limit_s, kind, args)
-    finally:
-      seconds = time.monotonic() - start
-      if loads: self._load_s += seconds
-      else: self._work_s += seconds
-
-  def _asked(self, limit_s, kind, args):
     self.number += 1
-    end, received = time.monotonic() + limit_s, bytearray()
+    start, received = time.monotonic(), bytearray()
     try:
       # The worker may stop reading, or stop in the middle of a reply.
       self._connection.settimeout(limit_s)
       self._connection.sendall(pickle.dumps((self.number, limit_s, kind, args)))
       while not received.endswith(b"\n") and len(received) <= _MAX_REPLY:
-        if (left_s := end - time.monotonic()) <= 0: raise TimeoutError
+        if (left_s := start + limit_s - time.monotonic()) <= 0: raise TimeoutError
         self._connection.settimeout(left_s)
         if not (part := self._connection.recv(2**16)): break
         received += part
@@ -86,6 +77,10 @@ class Process:
       return b"", "timeout"
     except OSError:
       return b"", "crash"
+    finally:
+      seconds = time.monotonic() - start
+      if loads: self._load_s += seconds
+      else: self._work_s += seconds
     return bytes(received), None
 
   def kill(self) -> int:
