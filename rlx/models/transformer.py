@@ -182,13 +182,10 @@ def hidden(params, config, tokens_BS, positions_BS, valid_BS, segments_BS=None,
     hidden_BSD after the final norm; finite but meaningless on padding.
   """
   axes.dims(tokens_BS=tokens_BS, positions_BS=positions_BS, valid_BS=valid_BS)
-  if config.attention == "cudnn" and segments_BS is None:
-    take, back = _from_first_column(valid_BS)
-    tokens_BS, positions_BS, valid_BS = map(take, (tokens_BS, positions_BS, valid_BS))
-    shared = _full_sequence(config, positions_BS, valid_BS)
-    return back(_apply(_Decoder(config), params, tokens_BS, shared)[0])
+  take, back = _from_first_column(config, valid_BS, segments_BS)
+  tokens_BS, positions_BS, valid_BS = map(take, (tokens_BS, positions_BS, valid_BS))
   shared = _full_sequence(config, positions_BS, valid_BS, segments_BS, branches_BS, trunks)
-  if trunks is None: return _apply(_Decoder(config), params, tokens_BS, shared)[0]
+  if trunks is None: return back(_apply(_Decoder(config), params, tokens_BS, shared)[0])
   tokens_OQ = _listed(trunks, trunks.tokens_PX, tokens_BS)
   hidden_OQD = _apply(_Decoder(config), params, tokens_OQ, shared)[0]
   before = trunks.tokens_PX.size // len(tokens_OQ)
@@ -198,14 +195,18 @@ def hidden(params, config, tokens_BS, positions_BS, valid_BS, segments_BS=None,
 def prefill(params, config, tokens_PX, positions_PX, valid_PX):
   """Rotated keys and values of the prompts: k_LPXKH, v_LPXKH. Args as `hidden`."""
   axes.dims(tokens_PX=tokens_PX, positions_PX=positions_PX, valid_PX=valid_PX)
-  take, back = _from_first_column(valid_PX) if config.attention == "cudnn" else (lambda x: x,) * 2
+  take, back = _from_first_column(config, valid_PX)
   shared = _full_sequence(config, take(positions_PX), take(valid_PX))
   kv_L = _apply(_Decoder(config, keeps_kv=True), params, take(tokens_PX), shared)[1]
   return jax.tree.map(jax.vmap(back), kv_L)
 
 
-def _from_first_column(valid_BS):
-  """(take, back): x_BS with the tokens of each row from column 0 on, and the inverse."""
+def _from_first_column(config, valid_BS, segments_BS=None):
+  """(take, back): x_BS with the tokens of each row from column 0 on, and the inverse.
+
+  Both change nothing where the kernel does not need it, or where rows are packed.
+  """
+  if config.attention != "cudnn" or segments_BS is not None: return (lambda x: x,) * 2
   columns_S = jnp.arange(valid_BS.shape[1])
   first_B1 = jnp.argmax(valid_BS, axis=1)[:, None]
   def moved(x_BS, by_B1):
