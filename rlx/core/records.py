@@ -146,7 +146,7 @@ class Batch:
     batch.outcome_PG         the same by prompt: [P, G] instead of [B]
     batch.prm_beta           the first row of a column prm_beta_B that is the same in all
     batch.learn_B, .learn_BT, .lengths_B, .scores_B     what follows from columns
-    batch.replace(outcome_B=x), batch.get(name)         None stands for "there is none"
+    batch.replace(outcome_B=x), getattr(batch, name, None)  None stands for "there is none"
 
   `group` is G, the completions of a prompt. Which columns there are is the result of
   `fields.plan`; asking for another is an AttributeError that lists them.
@@ -156,13 +156,9 @@ class Batch:
     self.group = group
     self.columns = {name: x for name, x in columns.items() if x is not None}
 
-  def replace(self, group=None, **columns):
+  def replace(self, **columns):
     """A batch with these columns added or replaced; None removes one."""
-    return Batch(self.group if group is None else group, **{**self.columns, **columns})
-
-  def get(self, name, default=None):
-    """A column or what follows from one; `default` if there is none."""
-    return getattr(self, name) if name in self else default
+    return Batch(self.group, **{**self.columns, **columns})
 
   def view(self, values, name):
     """What a name stands for where `values` has the columns: outcome_PG, learn_B, prm_beta, ..."""

@@ -89,7 +89,7 @@ class RewardsAdvantages:
 
 def excluded(batch: records.Batch) -> dict[str, jax.Array]:
   """{rollouts/excluded/<reason>: number of rows} for every reason not to train on a row."""
-  code_B = batch.get("excluded_B", jnp.zeros(batch.outcome_B.shape, jnp.int8))
+  code_B = getattr(batch, "excluded_B", jnp.zeros(batch.outcome_B.shape, jnp.int8))
   is_empty_B = ~jnp.any(batch.action_BT, axis=1)
   derived_B = jnp.where(batch.learn_B, 0, jnp.where(
       is_empty_B, records.EXCLUDED.index("empty"), records.EXCLUDED.index("unknown")))
@@ -118,7 +118,7 @@ def _filtered(methods, rewards, coefs, batch, ema, step):
       rewards_B.reshape(-1, batch.group), batch.learn_PG, ema, step)
   left_out_B = batch.learn_B & ~jnp.repeat(keep_P, batch.group)
   excluded_B = jnp.where(left_out_B, records.EXCLUDED.index("filtered"),
-                         batch.get("excluded_B", jnp.zeros(left_out_B.shape, jnp.int8)))
+                         getattr(batch, "excluded_B", jnp.zeros(left_out_B.shape, jnp.int8)))
   return (batch.replace(excluded_B=excluded_B.astype(jnp.int8)),
           {"rewards/std_ema": ema, "rewards/kept": keep_P.mean()})
 
