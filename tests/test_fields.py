@@ -124,8 +124,8 @@ def test_a_plan_that_cannot_be(required, key, message):
 
 
 def test_two_declarations_of_one_name():
-  one = fields.given("same_B", np.float32, "One.")
-  other = fields.given("same_B", np.float32, "Other.")
+  one = fields.Field("same_B", np.float32, "One.")
+  other = fields.Field("same_B", np.float32, "Other.")
   with pytest.raises(ValueError, match="same_B is declared twice, also in m"):
     fields.table(types.SimpleNamespace(FIELDS=(one, other), __name__="m"))
 
