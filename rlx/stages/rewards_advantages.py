@@ -76,8 +76,8 @@ class RewardsAdvantages:
       parts = {name: coefs[name] * estimate for name, estimate in estimates.items()}
     advantages_BT = masked.where_valid(sum(parts.values()), learn_BT)
     for name in methods.value_terms:  # At most one, see build/validation.py.
-      batch = batch.replace(old_values_BT=batch.values_BT, returns_BT=combine.value_targets(
-          estimates[name], batch.values_BT, learn_BT))
+      batch = batch.replace(old_values_BT=batch.values_BT, returns_BT=masked.where_valid(
+          estimates[name] + batch.values_BT, learn_BT))
     if self.whiten:
       advantages_BT = masked.whiten(
           advantages_BT, learn_BT & _has_signal(advantages_BT, batch.group)
