@@ -140,7 +140,7 @@ def lookup(stage, path, key=None):
   except ModuleNotFoundError as e:
     if e.name is None or not e.name.startswith("rlx"): raise
     raise ValueError(f"{shown}: there is no {file}.") from None
-  named = classes(module) if stage == "environments" else public(module)
+  named = public(module, inspect.isclass if stage == "environments" else inspect.isfunction)
   if fn_name not in named: raise ValueError(f"{shown}: {file} has {sorted(named)}.")
   return named[fn_name]
 
@@ -164,14 +164,11 @@ def _imported(path, shown):
   return fn
 
 
-def classes(module):
-  """{name: class} for the public classes that a module defines itself."""
-  return {name: x for name, x in vars(module).items() if not name.startswith("_")
-          and inspect.isclass(x) and x.__module__ == module.__name__}
+def public(module, is_kind=inspect.isfunction):
+  """{name: function} for the functions a module defines itself, functools.partial among them.
 
-
-def public(module):
-  """{name: function} for the functions a module defines itself, functools.partial among them."""
-  return {name: fn for name, fn in vars(module).items() if not name.startswith("_") and (
-      isinstance(fn, functools.partial)
-      or inspect.isfunction(fn) and fn.__module__ == module.__name__)}
+  Args:
+    is_kind: inspect.isclass: classes instead of functions.
+  """
+  return {name: x for name, x in vars(module).items() if not name.startswith("_") and (
+      isinstance(x, functools.partial) or is_kind(x) and x.__module__ == module.__name__)}
