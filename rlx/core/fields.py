@@ -178,13 +178,12 @@ def compute(planned, where, values, options, view=None):
   return values
 
 
-def zeros(f, sizes):
-  """A numpy array of zeros for the field, with {axis letter: size}."""
-  return np.zeros([sizes[letter] for letter in f.axes], f.dtype)
-
-
 def example(declared, names, sizes):
-  """{column: zeros} of what readers ask for by these names; a name without a column has none."""
+  """{column: zeros} of what readers ask for by these names; a name without a column has none.
+
+  Args:
+    sizes: {axis letter: size}.
+  """
   columns = (column(name) if column(name) in declared else f"{name}_B" for name in names)
-  return {name: zeros(declared[name], sizes) for name in dict.fromkeys(columns)
-          if name in declared and declared[name].axes}
+  return {name: np.zeros([sizes[letter] for letter in f.axes], f.dtype)
+          for name in dict.fromkeys(columns) if (f := declared.get(name)) and f.axes}
