@@ -29,8 +29,8 @@ import numpy as np
 
 from rlx.advantages import combine
 from rlx.advantages import group
-from rlx.advantages import normalize
 from rlx.advantages import process
+from rlx.core import masked
 from rlx.core import rng
 from rlx.evals import accuracy
 from rlx.io import weights
@@ -137,7 +137,7 @@ def rewards_and_advantages(prm_logps_BT, ref_logps_BT, outcome_PG, learn_BT):
       prm_logps_BT, ref_logps_BT, learn_BT, learn_PG.ravel(), BETA, floor=FLOOR)
   outcome_BT = combine.spread(group.rloo(outcome_PG, learn_PG), learn_BT)
   process_BT = process.rloo(rewards_BT, learn_BT, learn_PG)
-  return rewards_BT, normalize.whiten(outcome_BT + process_BT, learn_BT)
+  return rewards_BT, masked.whiten(outcome_BT + process_BT, learn_BT)
 
 
 def prm_loss(config, params, batch):

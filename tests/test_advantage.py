@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from configs import base
-from rlx.advantages import combine
 from rlx.build import methods as build_methods
 from rlx.build import updates
 from rlx.build import validation
+from rlx.core import masked
 from rlx.core import records
 from rlx.core import schedule
 
@@ -124,8 +124,8 @@ def test_values_learn_the_returns_of_their_own_term(coef):
       dict(outcome=dict(OUTCOME, coef=coef), process=dict(name="implicit.process", coef=1.0)),
       dict(outcome=GAE, process=dict(name="process.rloo")))
   expected = scored_by(alone)[0]
-  np.testing.assert_allclose(expected.returns_BT, combine.value_targets(
-      expected.advantages_BT, batch().values_BT, batch().action_BT), atol=1e-6)
+  np.testing.assert_allclose(expected.returns_BT, masked.where_valid(
+      expected.advantages_BT + batch().values_BT, batch().action_BT), atol=1e-6)
   np.testing.assert_allclose(scored_by(together)[0].returns_BT, expected.returns_BT, atol=1e-6)
 
 

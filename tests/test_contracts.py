@@ -27,7 +27,6 @@ OPTIONS = {"rewards.turns.gate": dict(thresholds=(.5, .3, .3)),
            "losses.policy.clip_cov": dict(fraction=0.3, cov_low=0.0),
            "losses.policy.stable_reinforce": dict(width=0.4),
            "losses.entropy.bonus": dict(coef=0.1),
-           "losses.diagnostics.value_clip_fraction": dict(clip=0.2),
            "losses.auxiliary.last_token": dict(c_ref=-2.0),
            "advantages.group.self_rewarded": dict(c_ref=-2.0),
            "losses.value.clipped": dict(clip=0.2),
@@ -45,7 +44,7 @@ OPTIONS = {"rewards.turns.gate": dict(thresholds=(.5, .3, .3)),
            "rewards.steps.mix": dict(kind="renorm"),
            "rewards.steps.completion": dict(kind="mean_logit")}
 # Helpers with arrays by name that are not methods a config names.
-NOT_METHODS = {"combine", "normalize"}
+NOT_METHODS = {"combine"}
 
 
 DECLARED = fields.table(records, host_fields, model_fields)

@@ -124,15 +124,15 @@ def test_a_plan_that_cannot_be(required, key, message):
 
 
 def test_two_declarations_of_one_name():
-  one = fields.given("same_B", np.float32, "One.")
-  other = fields.given("same_B", np.float32, "Other.")
+  one = fields.Field("same_B", np.float32, "One.")
+  other = fields.Field("same_B", np.float32, "Other.")
   with pytest.raises(ValueError, match="same_B is declared twice, also in m"):
     fields.table(types.SimpleNamespace(FIELDS=(one, other), __name__="m"))
 
 
 def test_a_batch_says_what_it_has():
   batch = records.Batch(2, action_BT=np.ones((4, 1), bool), outcome_B=np.float32([1, 0, np.nan, 1]))
-  assert batch.outcome_PG.shape == (2, 2) and "demo_B" not in batch and batch.get("demo_B") is None
+  assert batch.outcome_PG.shape == (2, 2) and "demo_B" not in batch
   np.testing.assert_array_equal(batch.learn_B, [True, True, False, True])
   excluded_B = np.int8([records.EXCLUDED.index("filtered"), 0, 0, 0])
   np.testing.assert_array_equal(batch.replace(excluded_B=excluded_B).learn_BT[:, 0],

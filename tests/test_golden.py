@@ -31,7 +31,6 @@ import pytest
 
 from configs import base
 from rlx.advantages import combine
-from rlx.advantages import normalize
 from rlx.build import methods as build_methods
 from rlx.build import updates
 from rlx.core import masked
@@ -296,7 +295,7 @@ def masked_var(c):
 def masked_whiten(c):
   x, mask = f64(c["values"]), c.mask("mask")
   want = c.want if isinstance(c.want, dict) else {"shift_mean": c.want}
-  check_whitened(c, normalize.whiten(x, mask), want["shift_mean"], mask)
+  check_whitened(c, masked.whiten(x, mask), want["shift_mean"], mask)
   if "no_shift" in want:
     mean = masked.mean(x, mask)
     check_whitened(c, masked.whiten(x, mask, shift_mean=False) - mean,
@@ -678,7 +677,7 @@ def _check_rloo(c, want, rm_BT, acc, mask_BT, *, gammas=(1.0, 1.0), coefs=(1.0, 
     rloo = resolve.resolve("advantages", dict(name="group.rloo"))
     total_BT += combine.estimate(coefs[1] * f64(acc), batch, gammas[1], rloo)[0]
   c.check(total_BT, want["returns"])
-  check_whitened(c, normalize.whiten(total_BT, mask_BT), want["advantages"], mask_BT)
+  check_whitened(c, masked.whiten(total_BT, mask_BT), want["advantages"], mask_BT)
 
 
 @adapter("paper.prime_rloo", "recipe.prime_rloo")
@@ -725,8 +724,8 @@ def gae(c):
     pytest.skip("negative example: the reference reads values on padding")
   rows = Fields(rewards_BT=f64(c["token_level_rewards"]), learn_BT=mask_BT, values_BT=values_BT)
   raw_BT, _ = call("advantages", "temporal.gae", rows, gamma=c["gamma"], lam=c["lam"])
-  check_whitened(c, normalize.whiten(raw_BT, mask_BT), c.want["advantages"], mask_BT)
-  c.check(combine.value_targets(raw_BT, values_BT, mask_BT), c.want["returns"], where=mask_BT)
+  check_whitened(c, masked.whiten(raw_BT, mask_BT), c.want["advantages"], mask_BT)
+  c.check(raw_BT + values_BT, c.want["returns"], where=mask_BT)
 
 
 GROUP = {"grpo": "group.grpo", "grpo_vectorized": "group.grpo", "rloo": "group.rloo",
@@ -759,7 +758,7 @@ def group_estimators(c):
                       old_sum_pi_squared_BT=groups.rows(f64(c["sum_pi_squared"])))
   got_BT = groups.restored(call("advantages", path, rows, **options)[0])
   if not is_per_token: got_BT = jnp.asarray(got_BT) * mask_BT
-  if name == "gdpo": got_BT = normalize.whiten(got_BT, mask_BT)
+  if name == "gdpo": got_BT = masked.whiten(got_BT, mask_BT)
   if name == "gpg":
     got_BT *= rounded(len(rewards_BT), max(int(jnp.sum(rewards_BT.sum(axis=1) != 0)), 1))
   if is_whitened: return check_whitened(c, got_BT, c.want["advantages"], mask_BT)
@@ -1010,11 +1009,11 @@ def policy_losses(c):
 def value_loss(c):
   mask_BT, clip = c.mask(), c["cliprange_value"]
   old_BT, returns_BT, values_BT = f64(c["values"]), f64(c["returns"]), f64(c["vpreds"])
+  _, removed = value.clipped(values_BT, old_BT, returns_BT, mask_BT, clip=clip)
   c.check_loss(lambda values_BT: aggregate.aggregate(
-      value.clipped(values_BT, old_BT, returns_BT, mask_BT, clip=clip), mask_BT,
+      value.clipped(values_BT, old_BT, returns_BT, mask_BT, clip=clip)[0], mask_BT,
       mode=c.get("loss_agg_mode", "token-mean")).mean(), values_BT, "grad_vpreds")
-  c.metric("clipfrac", diagnostics.value_clip_fraction(
-      values_BT, old_BT, returns_BT, mask_BT, clip=clip).mean())
+  c.metric("clipfrac", diagnostics.means(removed, mask_BT)["clip"].mean())
 
 
 _EPSILON = dict(clip_low="epsilon_low", clip_high="epsilon_high")

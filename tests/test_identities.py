@@ -13,7 +13,6 @@ import pytest
 from rlx.advantages import batch
 from rlx.advantages import combine
 from rlx.advantages import group
-from rlx.advantages import normalize
 from rlx.advantages import process
 from rlx.core import masked
 from rlx.core import records
@@ -22,7 +21,7 @@ from rlx.losses import prm
 from rlx.rewards import implicit
 from tests import whole
 
-batch, group, normalize, process = map(whole.of, (batch, group, normalize, process))
+batch, group, masked, process = map(whole.of, (batch, group, masked, process))
 prm, implicit = map(whole.of, (prm, implicit))
 
 P, G, T = 2, 4, 6
@@ -63,8 +62,8 @@ def test_prm_equal_to_reference_gives_nothing():
   close(loss.mean(), np.log(2))
   part_BT = process.rloo(rewards_BT, MASK, VALID_PG)
   np.testing.assert_array_equal(part_BT, 0.0)
-  close(normalize.whiten(part_BT + outcome_advantages(), MASK),
-        normalize.whiten(outcome_advantages(), MASK))
+  close(masked.whiten(part_BT + outcome_advantages(), MASK),
+        masked.whiten(outcome_advantages(), MASK))
 
 
 @pytest.mark.parametrize("beta", [0.05, 1.0])
@@ -159,7 +158,7 @@ def test_scale_and_sign_of_process_rewards():
 
 def test_a_common_factor_is_inert():
   process_BT = process.rloo(implicit_rewards(draw(0), draw(1)), MASK, VALID_PG)
-  white = lambda c: normalize.whiten(c * process_BT + c * outcome_advantages(), MASK)
+  white = lambda c: masked.whiten(c * process_BT + c * outcome_advantages(), MASK)
   close(white(1.0), white(5.0), 1e-7)      # The 1e-8 added to the variance.
 
 

@@ -9,6 +9,7 @@ from rlx.learner import programs
 from rlx.learner import sharding
 from rlx.models import transformer
 from rlx.tools import preflight
+from tests import program_text
 
 ONE = dict(data=1, fsdp=1, tensor=1)
 
@@ -75,9 +76,9 @@ def test_received_is_counted_per_group_and_loop():
       jax.ShapeDtypeStruct((5, 32, 32), jnp.float32, sharding=named(None, "fsdp")),
       jax.ShapeDtypeStruct((4, 32), jnp.float32, sharding=named("fsdp"))).compile().as_text()
   assert programs.work(text, dict(mesh.shape)).received == {"fsdp": 5 * 4096 * 3 / 4}
-  (kind, axes, shape), = programs.collectives(text, dict(mesh.shape))
+  (kind, axes, shape), = program_text.collectives(text, dict(mesh.shape))
   assert (kind, axes, shape[-2:]) == ("all-gather", "fsdp", (32, 32))
-  assert not programs.host_operations(text)
+  assert not program_text.host_operations(text)
 
 
 @pytest.mark.parametrize("groups, first", [
@@ -91,7 +92,7 @@ def test_groups_of_devices(groups, first):
 def test_calls_of_the_host_are_found():
   shape = jax.ShapeDtypeStruct((4,), jnp.float32)
   text = text_of(lambda x: jax.pure_callback(np.sin, shape, x), (4,))
-  assert programs.host_operations(text)
+  assert program_text.host_operations(text)
 
 
 # As XLA for TPUs writes them: S(1) is memory on the chip, a matrix product is a convolution, and

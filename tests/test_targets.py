@@ -19,6 +19,7 @@ from rlx import cli
 from rlx.learner import memory
 from rlx.learner import programs
 from rlx.tools import targets
+from tests import program_text
 
 
 @pytest.mark.parametrize("name, devices", [
@@ -110,7 +111,7 @@ def test_a_decoder_compiles_for_devices_that_are_not_here(name, attention):
   sizes = {math.prod(sharding_shape) for x in jax.tree.leaves(state.policy)
            for sharding_shape in (x.shape, x.shape[1:])}
   for program in done.values():
-    for kind, axes, shape in programs.collectives(program.text, MESH):
+    for kind, axes, shape in program_text.collectives(program.text, MESH):
       if set(axes.split("+")) & {"data", "fsdp"}:
         n = math.prod(shape)
         parts = {n * m for m in (1, 2, 4)}  # Of tensor, of fsdp, of both.
@@ -118,7 +119,7 @@ def test_a_decoder_compiles_for_devices_that_are_not_here(name, attention):
 
   chunk = done["decode chunk"]
   assert not any("fsdp" in axes for axes in chunk.work.received), chunk.work.received
-  assert not programs.host_operations(chunk.text)
+  assert not program_text.host_operations(chunk.text)
 
   # What programs need, and their operations: two passes of layers, a fourth for recomputation.
   assert all(x.fits and 0 < x.need < 10e9 for x in done.values())

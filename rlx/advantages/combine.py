@@ -80,14 +80,3 @@ def place(rewards: Array, learn_BT: Array) -> Array:
   """
   if rewards.ndim == 2: return rewards
   return masked.where_valid(rewards[:, None], masked.last(learn_BT))
-
-
-@method
-def value_targets(advantages_BT: Array, values_BT: Array, learn_BT: Array) -> Array:
-  """returns_BT = A + V, what the value model regresses on; A not whitened.
-
-  Example:
-    >>> combine.value_targets(jnp.array([[1., 2.]]), jnp.array([[.5, .5]]), jnp.ones((1, 2), bool))
-    Array([[1.5, 2.5]], dtype=float32)
-  """
-  return advantages_BT + values_BT

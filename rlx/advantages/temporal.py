@@ -51,8 +51,7 @@ def gae(rewards_BT: Array, learn_BT: Array, values_BT: Array, *, gamma: ranges.S
     learn_BT: bool.
     gamma, lam: per token.
   Returns:
-    advantages_BT, 0 on padding. Targets of the value model: A + V
-    (`combine.value_targets`).
+    advantages_BT, 0 on padding. Targets of the value model: A + V.
   Example:
     >>> rewards_BT, values_BT = jnp.array([[0., 1.]]), jnp.array([[.25, .5]])
     >>> temporal.gae(rewards_BT, jnp.ones((1, 2), bool), values_BT)

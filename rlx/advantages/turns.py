@@ -155,7 +155,8 @@ def grpo(rewards_BT: Array, turn_BT: Array, learn_BT: Array, learn_PG: Array, *,
            [ 0. ,  0. ]], dtype=float32)
   """
   rewards_BK, has_BK = _turns(rewards_BT, turn_BT, learn_BT, learn_PG)
-  has_BK = has_BK & _has_rival(learn_PG).reshape(-1, 1)
+  counts_PG = learn_PG & (jnp.sum(learn_PG, axis=1, keepdims=True) > 1)
+  has_BK = has_BK & counts_PG.reshape(-1, 1)
   kind_BK = (masked.last(has_BK) if norm == "separate" else jnp.zeros_like(has_BK)).astype(int)
   scores_BK = _scores(rewards_BK, kind_BK, has_BK, learn_PG, use_std, eps)[0]
   return _on_tokens(masked.accumulate(scores_BK, gamma, reverse=True), turn_BT, learn_BT)
@@ -289,11 +290,6 @@ def _on_tokens(x_BK, turn_BT, learn_BT):
 def _episodes(rewards_BK, learn_PG):
   """The sum of each episode's rewards, [P, G]."""
   return jnp.sum(rewards_BK, axis=1).reshape(learn_PG.shape)
-
-
-def _has_rival(learn_PG):
-  """Episodes of prompts with two or more valid ones."""
-  return learn_PG & (jnp.sum(learn_PG, axis=1, keepdims=True) > 1)
 
 
 def _by_kind(x_BK, kind_BK, learn_PG, combine):

@@ -34,12 +34,12 @@ STAGES = ("given", "host", "model", "later")
 
 @dataclasses.dataclass(frozen=True)
 class Field:
-  """The declaration of one column."""
+  """The declaration of one column, which a stage of the loop sets if there is no producer."""
   name: str
   dtype: Any                   # None: a host value that is no array
-  where: str                   # one of STAGES
   doc: str
-  fn: Callable | None = None
+  where: str = "given"         # one of STAGES
+  fn: Callable | None = None   # the producer
   reads: tuple = ()            # fields and resources, in the order of fn's parameters
   options: Mapping = dataclasses.field(default_factory=dict)  # keyword of fn -> config key
   needs: Mapping = dataclasses.field(default_factory=dict)    # config key -> its value when off
@@ -57,11 +57,6 @@ def axes_of(name):
   return letters if separator and letters.isupper() else ""
 
 
-def given(name, dtype, doc, *, where="given", needs=None, statistic=()):
-  """A Field that a stage of the loop sets, without a producer."""
-  return Field(name, dtype, where, doc, needs=needs or {}, statistic=statistic)
-
-
 def field(dtype, *, where="host", options=None, needs=None, statistic=()):
   """Declares the decorated function as the producer of the field of the same name.
 
@@ -74,7 +69,7 @@ def field(dtype, *, where="host", options=None, needs=None, statistic=()):
   def declare(fn):
     parameters = inspect.signature(fn).parameters.values()
     fn.field = Field(
-        fn.__name__, dtype, where, (inspect.getdoc(fn) or "").partition("\n")[0], fn,
+        fn.__name__, dtype, (inspect.getdoc(fn) or "").partition("\n")[0], where, fn,
         reads=tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD),
         options=options or {}, needs=needs or {}, statistic=statistic)
     return fn
@@ -183,13 +178,12 @@ def compute(planned, where, values, options, view=None):
   return values
 
 
-def zeros(f, sizes):
-  """A numpy array of zeros for the field, with {axis letter: size}."""
-  return np.zeros([sizes[letter] for letter in f.axes], f.dtype)
-
-
 def example(declared, names, sizes):
-  """{column: zeros} of what readers ask for by these names; a name without a column has none."""
+  """{column: zeros} of what readers ask for by these names; a name without a column has none.
+
+  Args:
+    sizes: {axis letter: size}.
+  """
   columns = (column(name) if column(name) in declared else f"{name}_B" for name in names)
-  return {name: zeros(declared[name], sizes) for name in dict.fromkeys(columns)
-          if name in declared and declared[name].axes}
+  return {name: np.zeros([sizes[letter] for letter in f.axes], f.dtype)
+          for name in dict.fromkeys(columns) if (f := declared.get(name)) and f.axes}

@@ -48,7 +48,19 @@ def absolute(x):
 
 
 def whiten(x, mask, *, shift_mean=True):
-  """(x - mean) / sqrt(var + 1e-8) over all unmasked entries; 0 elsewhere."""
+  """Mean 0 and variance 1 over all unmasked entries; 0 elsewhere.
+
+    x <- (x - mean x) / sqrt(var x + 1e-8)     var unbiased; shift_mean=False keeps the mean
+
+  Source: masked_whiten of the released PRIME code, arXiv:2502.01456. Differs
+  from the released code: padding gets 0.
+
+  Token-weighted: long completions dominate mean and variance.
+
+  Example:
+    >>> masked.whiten(jnp.array([[1., 2., 3.]]), jnp.ones((1, 3), bool))
+    Array([[-1.,  0.,  1.]], dtype=float32)
+  """
   m = mean(x, mask)
   white = (x - m) * jax.lax.rsqrt(var(x, mask) + 1e-8)
   return where_valid(white if shift_mean else white + m, mask)

@@ -13,8 +13,14 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Callable, Literal, Union, get_args, get_origin
 
 
+class _Allowed:
+  @property
+  def or_none(self):
+    return Kind(f"{self}, or None", lambda x: x is None or x in self)
+
+
 @dataclasses.dataclass(frozen=True)
-class Range:
+class Range(_Allowed):
   """Numbers from low to high, both included; NaN and infinity are in none.
 
   Bounds keep float32 away from overflow, and from a 1 - x that rounds to 0.
@@ -22,19 +28,13 @@ class Range:
   low: float
   high: float
   is_whole: bool = False  # whole numbers alone
-  has_none: bool = False  # or None
   is_list: bool = False   # a (nested) list of them
-
-  @property
-  def or_none(self):
-    return dataclasses.replace(self, has_none=True)
 
   @property
   def list(self):
     return dataclasses.replace(self, is_list=True)
 
   def __contains__(self, x):
-    if x is None: return self.has_none
     if self.is_list and isinstance(x, list | tuple): return all(part in self for part in x)
     is_number = isinstance(x, int if self.is_whole else int | float)
     return is_number and not isinstance(x, bool) and self.low <= x <= self.high
@@ -42,7 +42,7 @@ class Range:
   def __str__(self):
     kind = ("a list of numbers" if self.is_list else
             "a whole number" if self.is_whole else "a number")
-    return (f"{kind} from {self.low:.10g} to {self.high:.10g}" + ", or None" * self.has_none)
+    return f"{kind} from {self.low:.10g} to {self.high:.10g}"
 
 
 def whole(low, high):
@@ -72,14 +72,10 @@ Numbers = Annotated[Sequence[Any], ANY.list]
 
 
 @dataclasses.dataclass(frozen=True)
-class Kind:
+class Kind(_Allowed):
   """What is no number."""
   text: str
   test: Callable
-
-  @property
-  def or_none(self):
-    return Kind(f"{self.text}, or None", lambda x: x is None or x in self)
 
   def __contains__(self, x): return self.test(x)
 

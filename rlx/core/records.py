@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlx.core import fields
-from rlx.core.fields import given
+from rlx.core.fields import Field
 
 Params = Any  # A tree of arrays.
 
@@ -106,33 +106,33 @@ class Rollouts(flax.struct.PyTreeNode):
 
 # What the rollouts and the verifiers give, and what stages after the forward passes set.
 FIELDS = (
-    given("action_BT", bool, "Tokens that the policy drew, EOS included."),
-    given("turn_BT", np.int32, "Number of the action a token belongs to; -1 on tokens it read.",
+    Field("action_BT", bool, "Tokens that the policy drew, EOS included."),
+    Field("turn_BT", np.int32, "Number of the action a token belongs to; -1 on tokens it read.",
           needs={"environment.name": None}),
-    given("turn_rewards_BT", np.float32, "The environment's reward of an action, on its last "
+    Field("turn_rewards_BT", np.float32, "The environment's reward of an action, on its last "
           "token; NaN: none.", needs={"environment.name": None}),
-    given("reward_B", np.float32, "What the verifier or reward function returned; NaN: unknown."),
-    given("outcome_B", np.float32, "Verdict: reward_B clipped to [0, 1]; NaN: unknown."),
-    given("excluded_B", np.int8, "Index into EXCLUDED: why a row does not learn."),
-    given("learn_B", bool, "Rows that give a gradient or a baseline."),
-    given("learn_BT", bool, "Tokens that give a gradient: drawn by the policy, in such a row."),
-    given("scores_B", np.float32, "Scores of the first verifier in verifier.scores.",
+    Field("reward_B", np.float32, "What the verifier or reward function returned; NaN: unknown."),
+    Field("outcome_B", np.float32, "Verdict: reward_B clipped to [0, 1]; NaN: unknown."),
+    Field("excluded_B", np.int8, "Index into EXCLUDED: why a row does not learn."),
+    Field("learn_B", bool, "Rows that give a gradient or a baseline."),
+    Field("learn_BT", bool, "Tokens that give a gradient: drawn by the policy, in such a row."),
+    Field("scores_B", np.float32, "Scores of the first verifier in verifier.scores.",
           needs={"verifier.scores": ()}),
-    given("lengths_B", np.int32, "Tokens that the policy drew."),
-    given("sampler_logps_BT", np.float32, "Log-probs that the sampler drew from."),
-    given("finish_B", np.int32, "Index into FINISH: how the completion ended."),
-    given("prm_logps_BT", np.float32, "log pi_phi, at temperature 1; differentiable in the PRM's "
+    Field("lengths_B", np.int32, "Tokens that the policy drew."),
+    Field("sampler_logps_BT", np.float32, "Log-probs that the sampler drew from."),
+    Field("finish_B", np.int32, "Index into FINISH: how the completion ended."),
+    Field("prm_logps_BT", np.float32, "log pi_phi, at temperature 1; differentiable in the PRM's "
           "loss.", where="later"),
-    given("prm_old_logps_BT", np.float32, "log pi_phi before the PRM's update.", where="later"),
-    given("advantages_BT", np.float32, "Advantage of each token.", where="later"),
-    given("old_values_BT", np.float32, "The value model before its update.", where="later"),
-    given("returns_BT", np.float32, "Targets of the value model.", where="later"),
-    given("logps_BT", np.float32, "The policy being updated; differentiable.", where="later"),
-    given("entropy_BT", np.float32, "Entropy of the policy being updated.", where="later"),
-    given("top_logps_BTK", np.float32, "Log-probs of the K most likely tokens, in order; "
+    Field("prm_old_logps_BT", np.float32, "log pi_phi before the PRM's update.", where="later"),
+    Field("advantages_BT", np.float32, "Advantage of each token.", where="later"),
+    Field("old_values_BT", np.float32, "The value model before its update.", where="later"),
+    Field("returns_BT", np.float32, "Targets of the value model.", where="later"),
+    Field("logps_BT", np.float32, "The policy being updated; differentiable.", where="later"),
+    Field("entropy_BT", np.float32, "Entropy of the policy being updated.", where="later"),
+    Field("top_logps_BTK", np.float32, "Log-probs of the K most likely tokens, in order; "
           "differentiable.", where="later", needs={"distribution.top": 0},
           statistic=("top", "distribution.top")),
-    given("mean_logps_BT", np.float32, "Mean log-prob of all tokens of the vocabulary; "
+    Field("mean_logps_BT", np.float32, "Mean log-prob of all tokens of the vocabulary; "
           "differentiable.", where="later", statistic=("mean",)),
 )
 GIVEN = tuple(f for f in FIELDS if f.where == "given")
@@ -147,7 +147,7 @@ class Batch:
     batch.outcome_PG         the same by prompt: [P, G] instead of [B]
     batch.prm_beta           the first row of a column prm_beta_B that is the same in all
     batch.learn_B, .learn_BT, .lengths_B, .scores_B     what follows from columns
-    batch.replace(outcome_B=x), batch.get(name)         None stands for "there is none"
+    batch.replace(outcome_B=x), getattr(batch, name, None)  None stands for "there is none"
 
   `group` is G, the completions of a prompt. Which columns there are is the result of
   `fields.plan`; asking for another is an AttributeError that lists them.
@@ -157,13 +157,9 @@ class Batch:
     self.group = group
     self.columns = {name: x for name, x in columns.items() if x is not None}
 
-  def replace(self, group=None, **columns):
+  def replace(self, **columns):
     """A batch with these columns added or replaced; None removes one."""
-    return Batch(self.group if group is None else group, **{**self.columns, **columns})
-
-  def get(self, name, default=None):
-    """A column or what follows from one; `default` if there is none."""
-    return getattr(self, name) if name in self else default
+    return Batch(self.group, **{**self.columns, **columns})
 
   def view(self, values, name):
     """What a name stands for where `values` has the columns: outcome_PG, learn_B, prm_beta, ..."""

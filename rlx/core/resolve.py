@@ -98,15 +98,14 @@ def bind(stage, spec, key=None, n_given=None):
   options = dict(spec)
   path = options.pop("name")
   fn = lookup(stage, path, key)
-  allowed = {p.name: p for p in inspect.signature(fn).parameters.values()
-             if p.kind is p.KEYWORD_ONLY}
+  parameters = inspect.signature(fn).parameters.values()
+  allowed = {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY}
   if unknown := sorted(set(options) - set(allowed)):
     raise ValueError(f"{key}.{unknown[0]}: {path} takes {sorted(allowed)}.")
   if missing := sorted(n for n, p in allowed.items()
                        if p.default is p.empty and n not in options):
     raise ValueError(f"{key}.{missing[0]}: {path} needs it.")
-  taken = [p.name for p in inspect.signature(fn).parameters.values()
-           if p.kind is p.POSITIONAL_OR_KEYWORD]
+  taken = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
   if n_given is not None and len(taken) != n_given:
     raise ValueError(f"{key}.name={path!r}: it takes {taken}; {n_given} arguments are given.")
   for name, value in options.items():
@@ -141,7 +140,7 @@ def lookup(stage, path, key=None):
   except ModuleNotFoundError as e:
     if e.name is None or not e.name.startswith("rlx"): raise
     raise ValueError(f"{shown}: there is no {file}.") from None
-  named = classes(module) if stage == "environments" else public(module)
+  named = public(module, inspect.isclass if stage == "environments" else inspect.isfunction)
   if fn_name not in named: raise ValueError(f"{shown}: {file} has {sorted(named)}.")
   return named[fn_name]
 
@@ -165,14 +164,11 @@ def _imported(path, shown):
   return fn
 
 
-def classes(module):
-  """{name: class} for the public classes that a module defines itself."""
-  return {name: x for name, x in vars(module).items() if not name.startswith("_")
-          and inspect.isclass(x) and x.__module__ == module.__name__}
+def public(module, is_kind=inspect.isfunction):
+  """{name: function} for the functions a module defines itself, functools.partial among them.
 
-
-def public(module):
-  """{name: function} for the functions a module defines itself, functools.partial among them."""
-  return {name: fn for name, fn in vars(module).items() if not name.startswith("_") and (
-      isinstance(fn, functools.partial)
-      or inspect.isfunction(fn) and fn.__module__ == module.__name__)}
+  Args:
+    is_kind: inspect.isclass: classes instead of functions.
+  """
+  return {name: x for name, x in vars(module).items() if not name.startswith("_") and (
+      isinstance(x, functools.partial) or is_kind(x) and x.__module__ == module.__name__)}

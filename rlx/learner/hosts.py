@@ -64,11 +64,6 @@ def shared(fn: Callable[[Sequence[int]], list], n: int) -> list:
   return results
 
 
-def any_of(flag: bool) -> bool:
-  """Returns True if `flag` is true in any process."""
-  return any(gather(bool(flag)))
-
-
 def fetch(tree: Any) -> Any:
   """Copies arrays, also those sharded over processes, to numpy arrays in every process."""
   if jax.process_count() == 1: return jax.device_get(tree)

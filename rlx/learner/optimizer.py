@@ -39,9 +39,8 @@ def adamw(*, lr: float, warmup_steps: int = 0, schedule: str = "constant", total
   """
   if decay not in ("matrices", "all"):
     raise ValueError(f"decay={decay!r}: matrices or all.")
-  rate = lambda k: lr * schedules.factor(
-      k, warmup_steps=warmup_steps * updates, schedule=schedule,
-      total_steps=total_steps * updates, final_fraction=final_fraction)
+  rate = schedules.Schedule(
+      lr, warmup_steps * updates, schedule, total_steps * updates, final_fraction)
   rate(0)  # Raises on invalid options before anything is compiled.
   mask = None if decay == "all" else lambda params: jax.tree.map_with_path(
       lambda path, _: not _is_vector(path[-1].key), params)
@@ -84,12 +83,12 @@ def over_bfloat16(optimizer: Optimizer, key: jax.Array, *, param_update: str) ->
     param_update: one of PARAM_UPDATES.
   """
   def init(params):
-    wide = _wide(params)
+    wide = optax.tree.cast(params, jnp.float32)
     return Bfloat16State(jnp.zeros((), jnp.int32), optimizer.init(wide),
                          wide if param_update == "master" else None)
 
   def update(grads, state, params):
-    before = _wide(params) if state.master is None else state.master
+    before = optax.tree.cast(params, jnp.float32) if state.master is None else state.master
     updates, inner = optimizer.update(grads, state.inner, before)
     after = optax.apply_updates(before, updates)
     if state.master is None:
@@ -103,10 +102,6 @@ def over_bfloat16(optimizer: Optimizer, key: jax.Array, *, param_update: str) ->
     return updates, Bfloat16State(state.count + 1, inner, master)
 
   return Optimizer(init, update, lambda state: optimizer.rate(state.inner))
-
-
-def _wide(params):
-  return jax.tree.map(lambda p: p.astype(jnp.float32), params)
 
 
 def _stochastic(x, key):

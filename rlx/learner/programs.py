@@ -91,29 +91,8 @@ def work(text: str, mesh: dict[str, int], longest: int | None = None) -> Work:
   Raises:
     ValueError: a loop does not say how often it runs, and `longest` is None.
   """
-  return _Program(text, mesh, longest).total
-
-
-def collectives(text: str, mesh: dict[str, int]) -> list[tuple[str, str, tuple]]:
-  """(kind, mesh axes, shape) of each array that a compiled program sends to other devices.
-
-  Args as `work`; axes are "" if no group has two devices.
-  """
-  computations, _ = _parsed(text)
-  sent = []
-  for op in (op for ops in computations.values() for op in ops):
-    kind = op.kind.removesuffix("-start")
-    if kind in _RECEIVED:
-      sent += [(kind, _axes(op, mesh), x.shape) for x in op.results]
-  return sent
-
-
-def host_operations(text: str) -> list[str]:
-  """The operations of a compiled program that exchange data with the host."""
-  computations, _ = _parsed(text)
-  return [op.name for ops in computations.values() for op in ops
-          if op.kind.partition("-")[0] in ("infeed", "outfeed", "send", "recv")
-          or "MoveToHost" in op.text or "callback" in op.text.partition("metadata=")[0]]
+  program = _Program(text, mesh, longest)
+  return program.work(program.entry)
 
 
 def _axes(op, mesh):
@@ -130,25 +109,21 @@ class _Program:
     self.sources = _sources(text)
     self.types = {name: {op.name: op for op in ops} for name, ops in self.computations.items()}
 
-  @property
-  def total(self):
-    return self._work(self.entry)
-
   @functools.cache
-  def _work(self, name):
+  def work(self, name):
     """The Work of a computation that is not fused."""
     total, channels = Work(), {}
     for op in self.computations[name]:
       callee = lambda attribute, op=op: re.search(rf"{attribute}=%?([\w.\-]+)", op.text)
       if op.kind == "while":
-        total.add(self._work(callee("body")[1]), self._times(op, callee("condition")[1]))
+        total.add(self.work(callee("body")[1]), self._times(op, callee("condition")[1]))
       elif op.kind == "conditional":
         branches = re.search(r"branch_computations=\{([^}]*)\}", op.text)
         names = (re.findall(r"%?([\w.\-]+)", branches[1]) if branches else
                  [callee("true_computation")[1], callee("false_computation")[1]])
-        total.add(max(map(self._work, names), key=lambda work: work.traffic))
+        total.add(max(map(self.work, names), key=lambda work: work.traffic))
       elif op.kind == "call":
-        total.add(self._work(callee("to_apply")[1]))
+        total.add(self.work(callee("to_apply")[1]))
       else:
         for scope, inner in self._inside(name, op):
           total.flops += self._flops(scope, inner)
@@ -232,9 +207,7 @@ class _Program:
 
   def _read(self, name, index, arrays):
     """Bytes that a fused computation reads of its parameter `index`."""
-    whole = sum(x.traffic for x in arrays)
-    if not whole: return 0
-    return min(whole, self._part(name, index))
+    return min(sum(x.traffic for x in arrays), self._part(name, index))
 
   @functools.cache
   def _part(self, name, index):
@@ -252,14 +225,12 @@ class _Program:
       first = user.operands[0] == op.name
       if user.kind in _SLICES and first:
         total += sum(x.nbytes for x in user.results)
-      elif user.kind == "dynamic-update-slice" and first:
-        total += 0
       elif user.kind in _SAME:
         total += self._used(name, user)
       elif user.kind == "fusion":
         total += sum(self._part(_called(user), i) for i, x in enumerate(user.operands)
                      if x == op.name)
-      else:
+      elif user.kind != "dynamic-update-slice" or not first:  # What is updated is not read.
         return whole
     return min(total, whole)
 

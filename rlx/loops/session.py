@@ -98,7 +98,7 @@ class Session(contextlib.ExitStack):
     for step in range(self.state.step, total):
       self._step = step
       yield step
-      is_last = step + 1 == total or hosts.any_of(self._notice.is_given) or self._is_stopped
+      is_last = step + 1 == total or any(hosts.gather(self._notice.is_given)) or self._is_stopped
       if is_due(step + 1, self.options.checkpoint_every) or is_last: self._save()
       bar.show(self._writer.last)
       self.clock.end_step()

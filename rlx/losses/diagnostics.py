@@ -3,8 +3,6 @@ import jax.numpy as jnp
 from jax import Array
 
 from rlx.core import masked
-from rlx.core.method import method
-from rlx.core import ranges
 from rlx.core import records
 from rlx.losses import aggregate
 
@@ -45,19 +43,3 @@ def means(metrics: dict[str, Array], learn_BT: Array) -> dict[str, records.Weigh
     if x.ndim == 1: return aggregate.mean(x[:, None], jnp.any(learn_BT, axis=1, keepdims=True))
     return records.Weighted(x, jnp.ones_like(x))
   return {name: mean(x) for name, x in metrics.items()}
-
-
-@method
-def value_clip_fraction(values_BT: Array, old_values_BT: Array, returns_BT: Array, learn_BT: Array,
-                        *, clip: ranges.Positive) -> records.Weighted:
-  """Share of tokens where the clipped value has the larger error.
-
-  Example:
-    >>> values_BT, old_values_BT = jnp.array([[2., 0.]]), jnp.zeros((1, 2))
-    >>> returns_BT, learn_BT = jnp.array([[3., 0.]]), jnp.ones((1, 2), bool)
-    >>> diagnostics.value_clip_fraction(values_BT, old_values_BT, returns_BT, learn_BT,
-    ...                                 clip=.5).mean()
-    Array(0.5, dtype=float32)
-  """
-  near_BT = jnp.clip(values_BT, old_values_BT - clip, old_values_BT + clip)
-  return aggregate.mean((near_BT - returns_BT)**2 > (values_BT - returns_BT)**2, learn_BT)

@@ -159,6 +159,5 @@ def lp_reg(logps_BT: Array, old_logps_BT: Array, old_min_p_logps_BT: Array, adva
 
 def _quantile(x_BT, learn_BT, q, axis=None):
   """Of the unmasked entries, a constant; NaN where there are none."""
-  return jax.lax.stop_gradient(jnp.nanquantile(
-      jnp.where(learn_BT, jax.lax.stop_gradient(x_BT), jnp.nan), q, axis=axis,
-      keepdims=True))
+  return jnp.nanquantile(jnp.where(learn_BT, jax.lax.stop_gradient(x_BT), jnp.nan), q, axis=axis,
+                         keepdims=True)

@@ -15,7 +15,6 @@ from rlx.core import ranges
 Kind = Literal["k1", "abs", "k2", "k3", "k1+", "abs+", "k2+", "k3+"]
 KINDS = get_args(Kind)
 Rehearsal = Literal["forward", "reverse", "js", "js_mixture", "alpha"]
-REHEARSALS = get_args(Rehearsal)
 
 
 @method

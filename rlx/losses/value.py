@@ -8,7 +8,8 @@ from rlx.core import ranges
 
 @method
 def clipped(values_BT: Array, old_values_BT: Array, returns_BT: Array,
-            learn_BT: Array | None = None, *, clip: ranges.Positive | None = None) -> Array:
+            learn_BT: Array | None = None, *,
+            clip: ranges.Positive | None = None) -> Array | tuple[Array, dict[str, Array]]:
   """Squared error, pessimistic about values that moved further than `clip`.
 
     l_t = 1/2 max((V - R)^2, (clip(V, V_old - c, V_old + c) - R)^2)
@@ -24,13 +25,13 @@ def clipped(values_BT: Array, old_values_BT: Array, returns_BT: Array,
       on padding would reach the gradient.
     clip: c, in units of the return; None is plain squared error.
   Returns:
-    loss_BT.
+    loss_BT and, with clip, {"clip": where the clipped value has the larger error}.
   Example:
-    >>> value.clipped(jnp.array([[2.]]), jnp.array([[0.]]), jnp.array([[3.]]), clip=.5)
+    >>> value.clipped(jnp.array([[2.]]), jnp.array([[0.]]), jnp.array([[3.]]), clip=.5)[0]
     Array([[3.125]], dtype=float32)
   """
   loss_BT = (values_BT - returns_BT)**2
-  if clip is not None:
-    near_BT = jnp.clip(values_BT, old_values_BT - clip, old_values_BT + clip)
-    loss_BT = jnp.maximum(loss_BT, (near_BT - returns_BT)**2)
-  return loss_BT / 2
+  if clip is None: return loss_BT / 2
+  near_BT = jnp.clip(values_BT, old_values_BT - clip, old_values_BT + clip)
+  near_loss_BT = (near_BT - returns_BT)**2
+  return jnp.maximum(loss_BT, near_loss_BT) / 2, {"clip": near_loss_BT > loss_BT}

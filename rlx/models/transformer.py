@@ -182,13 +182,10 @@ def hidden(params, config, tokens_BS, positions_BS, valid_BS, segments_BS=None,
     hidden_BSD after the final norm; finite but meaningless on padding.
   """
   axes.dims(tokens_BS=tokens_BS, positions_BS=positions_BS, valid_BS=valid_BS)
-  if config.attention == "cudnn" and segments_BS is None:
-    take, back = _from_first_column(valid_BS)
-    tokens_BS, positions_BS, valid_BS = map(take, (tokens_BS, positions_BS, valid_BS))
-    shared = _full_sequence(config, positions_BS, valid_BS)
-    return back(_apply(_Decoder(config), params, tokens_BS, shared)[0])
+  take, back = _from_first_column(config, valid_BS, segments_BS)
+  tokens_BS, positions_BS, valid_BS = map(take, (tokens_BS, positions_BS, valid_BS))
   shared = _full_sequence(config, positions_BS, valid_BS, segments_BS, branches_BS, trunks)
-  if trunks is None: return _apply(_Decoder(config), params, tokens_BS, shared)[0]
+  if trunks is None: return back(_apply(_Decoder(config), params, tokens_BS, shared)[0])
   tokens_OQ = _listed(trunks, trunks.tokens_PX, tokens_BS)
   hidden_OQD = _apply(_Decoder(config), params, tokens_OQ, shared)[0]
   before = trunks.tokens_PX.size // len(tokens_OQ)
@@ -198,14 +195,18 @@ def hidden(params, config, tokens_BS, positions_BS, valid_BS, segments_BS=None,
 def prefill(params, config, tokens_PX, positions_PX, valid_PX):
   """Rotated keys and values of the prompts: k_LPXKH, v_LPXKH. Args as `hidden`."""
   axes.dims(tokens_PX=tokens_PX, positions_PX=positions_PX, valid_PX=valid_PX)
-  take, back = _from_first_column(valid_PX) if config.attention == "cudnn" else (lambda x: x,) * 2
+  take, back = _from_first_column(config, valid_PX)
   shared = _full_sequence(config, take(positions_PX), take(valid_PX))
   kv_L = _apply(_Decoder(config, keeps_kv=True), params, take(tokens_PX), shared)[1]
   return jax.tree.map(jax.vmap(back), kv_L)
 
 
-def _from_first_column(valid_BS):
-  """(take, back): x_BS with the tokens of each row from column 0 on, and the inverse."""
+def _from_first_column(config, valid_BS, segments_BS=None):
+  """(take, back): x_BS with the tokens of each row from column 0 on, and the inverse.
+
+  Both change nothing where the kernel does not need it, or where rows are packed.
+  """
+  if config.attention != "cudnn" or segments_BS is not None: return (lambda x: x,) * 2
   columns_S = jnp.arange(valid_BS.shape[1])
   first_B1 = jnp.argmax(valid_BS, axis=1)[:, None]
   def moved(x_BS, by_B1):
@@ -588,7 +589,9 @@ def _looked_up(config, table_VD, tokens_BQ):
 
   @functools.partial(on_all, in_specs=(table, rows), out_specs=rows)
   def forward(part, tokens_BQ):
-    whole_VD = _gathered(config, part.astype(config.dtype))
+    whole_VD = part.astype(config.dtype)
+    if mesh.shape["fsdp"] > 1:
+      whole_VD = jax.lax.all_gather(whole_VD, "fsdp", axis=1, tiled=True)
     found_BQD = whole_VD.at[own(tokens_BQ, len(part))].get(mode="fill", fill_value=0)
     return jax.lax.psum(found_BQD, "tensor")
 
@@ -597,7 +600,9 @@ def _looked_up(config, table_VD, tokens_BQ):
     v = config.vocab_size // mesh.shape["tensor"]
     d_VD = jnp.zeros((v, config.d_model), wide(config.dtype)).at[own(tokens_BQ, v)].add(
         d_BQD.astype(wide(config.dtype)), mode="drop")
-    return jax.lax.psum(_summed(config, d_VD), "data").astype(config.param_dtype)
+    if mesh.shape["fsdp"] > 1:
+      d_VD = jax.lax.psum_scatter(d_VD, "fsdp", scatter_dimension=1, tiled=True)
+    return jax.lax.psum(d_VD, "data").astype(config.param_dtype)
 
   look_up = jax.custom_vjp(forward)
   look_up.defvjp(lambda table_VD, tokens_BQ: (forward(table_VD, tokens_BQ), tokens_BQ),
@@ -620,16 +625,6 @@ def summed(config, d_O, letters):
   if config.rows is None: return d
   return pinned(d, jax.sharding.NamedSharding(config.rows.mesh, jax.sharding.PartitionSpec(
       *({"D": "fsdp", "V": "tensor"}[a] for a in letters))))
-
-
-def _gathered(config, part_VD):
-  if config.rows.mesh.shape["fsdp"] == 1: return part_VD
-  return jax.lax.all_gather(part_VD, "fsdp", axis=1, tiled=True)
-
-
-def _summed(config, d_VD):
-  if config.rows.mesh.shape["fsdp"] == 1: return d_VD
-  return jax.lax.psum_scatter(d_VD, "fsdp", scatter_dimension=1, tiled=True)
 
 
 def _bias(module, leaf, shape):

@@ -30,8 +30,7 @@ def sums(x_BT, ends_BT):
   A one-token segment gives its token unchanged, bit for bit: the sum restarts
   after every end instead of being a difference of running sums.
   """
-  starts_BT = jnp.concatenate(
-      [jnp.ones_like(ends_BT[:, :1]), ends_BT[:, :-1]], axis=1)
+  starts_BT = jnp.pad(ends_BT[:, :-1], ((0, 0), (1, 0)), constant_values=True)
   return masked.where_valid(masked.accumulate(x_BT, ~starts_BT), ends_BT)
 
 
@@ -45,6 +44,12 @@ def following(x_BT, ends_BT):
   """At each end, `x_BT` at the next end; 0 at the last end and between ends."""
   held_BT = masked.accumulate(masked.where_valid(x_BT, ends_BT), ~ends_BT, reverse=True)
   return masked.where_valid(jnp.pad(held_BT[:, 1:], ((0, 0), (0, 1))), ends_BT)
+
+
+def known(x_BT, ends_BT, learn_BT):
+  """(x, 0 where there is none; True where there is one); x is NaN at ends without one."""
+  ends_BT = ends_BT & learn_BT & ~jnp.isnan(x_BT)
+  return masked.where_valid(x_BT, ends_BT), ends_BT
 
 
 def denominator(scores_BT, *, floor=0.0, shards=1):

@@ -25,7 +25,8 @@ def majority(answer_PG: Array, learn_PG: Array) -> Array:
     >>> pseudo.majority(jnp.array([[7, 7, 3]]), jnp.ones((1, 3), bool))
     Array([1., 1., 0.], dtype=float32)
   """
-  return _is_label(answer_PG, learn_PG).astype(jnp.float32).reshape(-1)
+  is_label_PG = _states(answer_PG, _majority(answer_PG, learn_PG), learn_PG)
+  return is_label_PG.astype(jnp.float32).reshape(-1)
 
 
 @method
@@ -52,11 +53,9 @@ def paired(answer_PG: Array, pair_PG: Array, learn_PG: Array) -> Array:
     >>> pseudo.paired(answer_PG, pair_PG, jnp.ones((2, 2), bool))
     Array([0., 0., 0., 1.], dtype=float32)
   """
-  label_P = _label(answer_PG, learn_PG)
-  pair_P = pair_PG[:, 0]
-  other_P1 = jnp.where(pair_P >= 0, label_P[pair_P], -1)[:, None]
-  agrees_PG = learn_PG & (answer_PG >= 0) & (answer_PG == other_P1)
-  return agrees_PG.astype(jnp.float32).reshape(-1)
+  pair_P1 = pair_PG[:, :1]
+  other_P1 = jnp.where(pair_P1 >= 0, _majority(answer_PG, learn_PG)[pair_P1[:, 0]], -1)
+  return _states(answer_PG, other_P1, learn_PG).astype(jnp.float32).reshape(-1)
 
 
 @method
@@ -80,22 +79,21 @@ def wrong_majority(answer_PG: Array, outcome_PG: Array, learn_PG: Array) -> Arra
     ...                       jnp.ones((1, 3), bool))
     Array([1., 1., 0.], dtype=float32)
   """
-  is_label_PG = _is_label(answer_PG, learn_PG)
+  is_label_PG = _states(answer_PG, _majority(answer_PG, learn_PG), learn_PG)
   is_right_P1 = jnp.any(is_label_PG & (outcome_PG > 0.5), axis=1, keepdims=True)
   return (is_label_PG & ~is_right_P1).astype(jnp.float32).reshape(-1)
 
 
-def _is_label(answer_PG, learn_PG):
-  """bool [P, G]: does the completion give its prompt's majority answer?"""
-  label_P1 = _label(answer_PG, learn_PG)[:, None]
+def _states(answer_PG, label_P1, learn_PG):
+  """bool [P, G]: does the completion give this answer?"""
   return learn_PG & (answer_PG >= 0) & (answer_PG == label_P1)
 
 
-def _label(answer_PG, learn_PG):
-  """Each prompt's majority answer, -1 without a vote."""
+def _majority(answer_PG, learn_PG):
+  """[P, 1], each prompt's majority answer, -1 without a vote."""
   votes_PG = learn_PG & (answer_PG >= 0)
   agrees_PGG = (answer_PG[:, :, None] == answer_PG[:, None, :]) & votes_PG[:, None, :]
   count_PG = jnp.where(votes_PG, jnp.sum(agrees_PGG, axis=2), 0)
   first_P1 = jnp.argmax(count_PG, axis=1, keepdims=True)
   answer_PG = jnp.where(votes_PG, answer_PG, -1)
-  return jnp.take_along_axis(answer_PG, first_P1, axis=1)[:, 0]
+  return jnp.take_along_axis(answer_PG, first_P1, axis=1)

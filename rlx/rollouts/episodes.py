@@ -128,12 +128,12 @@ def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk,
     b = len(prompt_len_P) * group
     most = b if slots is None else min(slots, b)
     state = _State(b, np.repeat(tokens_PX[:, -1], group), max_tokens, turn_tokens, turns, pad_id)
-    while not state.is_done():
+    while np.any(state.status_B != _ENDED):
       arrived = answers.ready(wait=not np.any(state.status_B == _DRAWS))
       unread = state.answered(arrived)
       for part in _batches(unread, b // shards, shards, max(most // shards // _READ, 1)):
         history = _read(options, weights, rows, prompts, history, place(part.row_W),
-                        *place(state.to_read(part, _width(options.reads, state.read_len(part)))))
+                        *place(state.to_read(part, options.reads)))
       part = _slots(state, shards, most // shards)
       if part is None: continue
       columns = int(np.max(state.count_B[part.rows_B]))
@@ -260,9 +260,6 @@ class _State:
     self.finish_B = np.full(b, _LENGTH, np.int32)
     self.answer = {}                       # {row: ids} to be prefilled
 
-  def is_done(self):
-    return bool(np.all(self.status_B == _ENDED))
-
   def fed(self, part):
     """fed_W, count_W, finish_W and most_W of a chunk."""
     rows = part.rows_B
@@ -291,36 +288,30 @@ class _State:
 
   def answered(self, arrived):
     """Takes the answers that have arrived; returns the rows that have something to read."""
-    unread = []
     for row, answer in arrived:
       end, self.turn_B[row] = self.count_B[row], self.turn_B[row] + 1
       self.rewards_BT[row, end - 1] = answer.reward
       if not answer.is_known: self.finish_B[row] = _FAILED
-      goes_on = answer.is_known and answer.ids is not None
       self.status_B[row] = _ENDED
-      if not goes_on: continue
+      if not answer.is_known or answer.ids is None: continue
       # There must be room for another token, and a turn in which it is drawn.
       if self.turn_B[row] == self.turns or end + len(answer.ids) >= self.max_tokens:
         self.finish_B[row] = _LENGTH
         continue
       self.status_B[row] = _DRAWS
       self.start_B[row] = end + len(answer.ids)
-      if answer.ids:
-        self.answer[row] = answer.ids
-        unread.append(row)
-    return sorted(unread)
+      if answer.ids: self.answer[row] = answer.ids
+    return sorted(self.answer)
 
-  def read_len(self, part):
-    return max(len(self.answer[row]) for row in part.rows_B.tolist())
-
-  def to_read(self, part, width):
+  def to_read(self, part, widths):
     """tokens_WL and count_W of the answers of these rows, which are in the trajectories then.
 
     The first token that is fed is the last one drawn; the last one of the answer is fed next.
     """
-    tokens_BL = np.zeros((len(part.rows_B), width), np.int32)
-    count_B = self.count_B[part.rows_B]
-    for tokens_L, row in zip(tokens_BL, part.rows_B.tolist()):
+    rows, count_B = part.rows_B.tolist(), self.count_B[part.rows_B]
+    width = _width(widths, max(len(self.answer[row]) for row in rows))
+    tokens_BL = np.zeros((len(rows), width), np.int32)
+    for tokens_L, row in zip(tokens_BL, rows):
       ids, end = self.answer.pop(row), self.count_B[row]
       tokens_L[:len(ids)] = [self.fed_B[row], *ids[:-1]]
       self.tokens_BT[row, end:end + len(ids)] = ids

@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 
 from rlx.advantages import combine
-from rlx.advantages import normalize
 from rlx.core import masked
 from rlx.core import records
 from rlx.core import resolve
@@ -81,10 +80,10 @@ class RewardsAdvantages:
       parts = {name: coefs[name] * estimate for name, estimate in estimates.items()}
     advantages_BT = masked.where_valid(sum(parts.values()), learn_BT)
     for name in methods.value_terms:  # At most one, see build/validation.py.
-      batch = batch.replace(old_values_BT=batch.values_BT, returns_BT=combine.value_targets(
-          estimates[name], batch.values_BT, learn_BT))
+      batch = batch.replace(old_values_BT=batch.values_BT, returns_BT=masked.where_valid(
+          estimates[name] + batch.values_BT, learn_BT))
     if self.whiten:
-      advantages_BT = normalize.whiten(
+      advantages_BT = masked.whiten(
           advantages_BT, learn_BT & _has_signal(advantages_BT, batch.group)
           if self.whiten_signal_only else learn_BT)
     metrics = _reward_metrics(rewards, coefs, parts, batch) | row_metrics | reward_metrics
@@ -94,7 +93,7 @@ class RewardsAdvantages:
 
 def excluded(batch: records.Batch) -> dict[str, jax.Array]:
   """{rollouts/excluded/<reason>: number of rows} for every reason not to train on a row."""
-  code_B = batch.get("excluded_B", jnp.zeros(batch.outcome_B.shape, jnp.int8))
+  code_B = getattr(batch, "excluded_B", jnp.zeros(batch.outcome_B.shape, jnp.int8))
   is_empty_B = ~jnp.any(batch.action_BT, axis=1)
   derived_B = jnp.where(batch.learn_B, 0, jnp.where(
       is_empty_B, records.EXCLUDED.index("empty"), records.EXCLUDED.index("unknown")))
@@ -125,7 +124,7 @@ def _filtered(keep: resolve.UserFunction, rewards: Terms, coefs: Terms, batch: r
   keep_P, ema = keep(rewards_B.reshape(-1, batch.group), batch.learn_PG, ema, step)
   left_out_B = batch.learn_B & ~jnp.repeat(keep_P, batch.group)
   excluded_B = jnp.where(left_out_B, records.EXCLUDED.index("filtered"),
-                         batch.get("excluded_B", jnp.zeros(left_out_B.shape, jnp.int8)))
+                         getattr(batch, "excluded_B", jnp.zeros(left_out_B.shape, jnp.int8)))
   return (batch.replace(excluded_B=excluded_B.astype(jnp.int8)),
           {"rewards/std_ema": ema, "rewards/kept": keep_P.mean()})
 

@@ -5,6 +5,7 @@ import functools
 import jax
 
 from rlx.core import records
+from rlx.core import resolve
 from rlx.losses import aggregate
 from rlx.losses import diagnostics
 from rlx.losses import value as value_loss
@@ -38,8 +39,7 @@ class UpdateValue:
             part: learner_lib.Minibatch) -> tuple[records.Weighted, dict, None]:
     batch = part.batch
     values_BT = passes_lib.values(params, self.learner.config, part.rollouts, part.plan)
-    args = values_BT, batch.old_values_BT, batch.returns_BT, batch.learn_BT
-    metrics = {} if self.clip is None else dict(
-        clip=diagnostics.value_clip_fraction(*args, clip=self.clip))
-    return aggregate.aggregate(value_loss.clipped(*args, clip=self.clip), batch.learn_BT,
-                               mode="token-mean"), metrics, None
+    loss_BT, metrics = resolve.measured(value_loss.clipped(
+        values_BT, batch.old_values_BT, batch.returns_BT, batch.learn_BT, clip=self.clip))
+    return (aggregate.aggregate(loss_BT, batch.learn_BT, mode="token-mean"),
+            diagnostics.means(metrics, batch.learn_BT), None)

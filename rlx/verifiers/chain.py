@@ -48,13 +48,10 @@ def steps(prompt: "records.Prompt", text: str) -> list[bool]:
   A step that is not a digit, the step after it, and steps after the last operation are False.
   The text may be unfinished.
   """
-  operations, before = _operations(prompt), int(prompt.text[0])
-  checks = []
-  for i, step in enumerate(_stated(text)):
-    is_checked = None not in (before, step) and i < len(operations)
-    checks.append(is_checked and step == _values(before, operations[i:i + 1])[-1])
-    before = step
-  return checks
+  operations, stated = _operations(prompt), _stated(text)
+  return [None not in (before, step) and i < len(operations)
+          and step == _values(before, operations[i:i + 1])[-1]
+          for i, (before, step) in enumerate(zip([int(prompt.text[0]), *stated], stated))]
 
 
 def recoverable(prompt: "records.Prompt", text: str) -> list[bool]:

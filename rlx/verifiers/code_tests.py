@@ -66,9 +66,8 @@ def fraction(prompt: "records.Prompt", text: str) -> float:
 
 def solution(text: str) -> str:
   """Returns the code of a completion; "" if a block was opened but none was closed."""
-  lines, fences = text.split("\n"), []
-  for i, line in enumerate(lines):
-    if line.lstrip().startswith("```"): fences.append(i)
+  lines = text.split("\n")
+  fences = [i for i, line in enumerate(lines) if line.lstrip().startswith("```")]
   if not fences: return text
   last = len(fences) // 2 * 2
   return "\n".join(lines[fences[last - 2] + 1:fences[last - 1]]) if last else ""
@@ -86,17 +85,9 @@ def inspect(prompts: Sequence["records.Prompt"], unsafe: bool = False) -> list[t
   Raises:
     ValueError: the sandbox does not start.
   """
-  static: list[tuple] = []
-  jobs = []
-  for prompt in prompts:
-    try:
-      tests = _tests(prompt)
-    except ValueError as e:
-      static.append((str(e), None))
-      continue
-    static.append((None, tests))
-    jobs.append([t for t in tests if not isinstance(t, dict)])
-  lines = iter(_inspected(jobs, unsafe))
+  static = list(map(_read, prompts))
+  lines = iter(_inspected([[t for t in tests if not isinstance(t, dict)]
+                           for problem, tests in static if not problem], unsafe))
   return [(problem, None) if problem else _described(prompt, tests, *next(lines))
           for prompt, (problem, tests) in zip(prompts, static)]
 
@@ -134,6 +125,14 @@ def _described(prompt, tests, problems, constants):
 
 
 for _fn in (passed, fraction): vars(_fn)["inspect"] = inspect
+
+
+def _read(prompt):
+  """Returns (why the tests of a prompt are refused or None, `_tests`)."""
+  try:
+    return None, _tests(prompt)
+  except ValueError as e:
+    return str(e), []
 
 
 def _tests(prompt):
@@ -192,10 +191,8 @@ def _completed(source, entry_point):
 
 def _outcomes(prompt, text):
   """Returns whether each test passes; a test runs when its result is requested."""
-  try:
-    tests = _tests(prompt)
-  except ValueError as e:
-    raise errors.Unknown(str(e)) from None
+  problem, tests = _read(prompt)
+  if problem: raise errors.Unknown(problem)
   options = _OPTIONS | prompt.meta.get("code", {})
   # Without bubblewrap this raises, even for an empty text.
   if not options["unsafe"]: sandbox.bubblewrap()

@@ -211,14 +211,13 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 def _posted(request, timeout_s):
   """Returns the response; raises at the deadline, which a socket's own timeout does not."""
-  deadline, parts, size = time.monotonic() + timeout_s, [], 0
+  deadline, body = time.monotonic() + timeout_s, bytearray()
   with urllib.request.build_opener(_NoRedirects).open(request, timeout=timeout_s) as response:
     while part := response.read1(2**16):
-      parts.append(part)
-      size += len(part)
-      if size > _MAX_BYTES: raise errors.Unknown(f"a reply of more than {_MAX_BYTES} bytes")
+      body += part
+      if len(body) > _MAX_BYTES: raise errors.Unknown(f"a reply of more than {_MAX_BYTES} bytes")
       if time.monotonic() > deadline: raise TimeoutError(f"no reply in {timeout_s} s")
-  return b"".join(parts)
+  return bytes(body)
 
 
 def _content(body):

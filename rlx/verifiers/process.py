@@ -22,11 +22,6 @@ LOST = ("timeout", "crash", "memory")  # Errors after which a worker is replaced
 _MAX_REPLY = 2**22  # Bytes.
 
 
-def command(module: str) -> list[str]:
-  """The command of a process that runs `main` of this module, without its arguments."""
-  return [sys.executable, "-c", f"import {module} as module; module.main()"]
-
-
 class Process:
   """A process that answers requests: the trainer's end."""
 
@@ -41,7 +36,8 @@ class Process:
     # and does not receive Ctrl-C.
     paths = os.pathsep.join(p or os.getcwd() for p in sys.path)
     self.process = subprocess.Popen(
-        [*command(module), str(theirs.fileno()), str(memory_gb)],
+        [sys.executable, "-c", f"import {module} as module; module.main()", str(theirs.fileno()),
+         str(memory_gb)],
         env=dict(os.environ, PYTHONPATH=paths, OPENBLAS_NUM_THREADS="1"),
         pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
         start_new_session=True)
@@ -62,23 +58,14 @@ class Process:
 
     `loads`: whether the process imports packages for this request.
     """
-    start = time.monotonic()
-    try:
-      return self._asked(limit_s, kind, args)
-    finally:
-      seconds = time.monotonic() - start
-      if loads: self._load_s += seconds
-      else: self._work_s += seconds
-
-  def _asked(self, limit_s, kind, args):
     self.number += 1
-    end, received = time.monotonic() + limit_s, bytearray()
+    start, received = time.monotonic(), bytearray()
     try:
       # The worker may stop reading, or stop in the middle of a reply.
       self._connection.settimeout(limit_s)
       self._connection.sendall(pickle.dumps((self.number, limit_s, kind, args)))
       while not received.endswith(b"\n") and len(received) <= _MAX_REPLY:
-        if (left_s := end - time.monotonic()) <= 0: raise TimeoutError
+        if (left_s := start + limit_s - time.monotonic()) <= 0: raise TimeoutError
         self._connection.settimeout(left_s)
         if not (part := self._connection.recv(2**16)): break
         received += part
@@ -86,6 +73,10 @@ class Process:
       return b"", "timeout"
     except OSError:
       return b"", "crash"
+    finally:
+      seconds = time.monotonic() - start
+      if loads: self._load_s += seconds
+      else: self._work_s += seconds
     return bytes(received), None
 
   def kill(self) -> int:

@@ -1,3 +1,5 @@
+from typing import get_args
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ RATIOS = {"forward": [.193147, 0, .306853],      # u - 1 - ln u
           "alpha": [.160318, 0, .368118]}
 
 
-@pytest.mark.parametrize("kind", divergence.REHEARSALS)
+@pytest.mark.parametrize("kind", get_args(divergence.Rehearsal))
 def test_rehearsal_at_half_one_and_two(kind):
   ref_BT = jnp.full((1, 3), -2.)
   got = divergence.rehearsal(ref_BT + jnp.log(jnp.array([[.5, 1., 2.]])), ref_BT,

@@ -61,7 +61,7 @@ def answer(text, question, is_number):
         "\n" in mark[0] and re.match(r"\d+[.)]\s+[A-Z]", line))
     if not line or is_number and is_heading: continue
     if _NO_ANSWER.search(text[:mark.start()]): return []
-    return [_number(_sentence(line), True)] if is_number else _expressions(line)
+    return [_number(_SENTENCES.split(line)[0], True)] if is_number else _expressions(line)
   lines = [line for line in text.splitlines() if line.strip(" *_`#>-{}$")]
   if not lines: return []
   if not is_number: return [*_expressions(lines[-1]), _clean(_behind_equality(lines[-1]))]
@@ -75,10 +75,6 @@ def _line(text):
   """Returns the first line with content, without Markdown marks around it."""
   lines = (s.partition("</")[0].strip().strip("*_`").strip() for s in text.splitlines()[:4])
   return next((line for line in lines if line not in ("", "$$", r"\[", r"\(")), "")
-
-
-def _sentence(line):
-  return _SENTENCES.split(line)[0]
 
 
 def _is_all(line):

@@ -591,10 +591,8 @@ def inspected(tests):
 def literals(source):
   values = []
   for node in ast.walk(ast.parse(source)):
-    try:
+    with contextlib.suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
       values.append(ast.literal_eval(node))
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-      pass
   return [v for v in values if v is None or isinstance(v, PLAIN)]
 
 
