@@ -41,7 +41,7 @@ def method(fn=None, *, unmasked=(), whole={}, **facts):
       be that of a mask by chance.
     whole: {argument: statistic} of arguments that are computed over the whole minibatch. A
       statistic is a function like the method, whose parameters are fields and options of the
-      method. It returns constants, one row for each row of the fields: update.py computes it
+      method. It returns constants, one row for each row of the fields: learner.py computes it
       before the minibatch is cut into microbatches, and each gets its rows. Decisions (a mask,
       weights) are better than thresholds, which a token at the threshold may pass in one program
       and not in another. If the argument is None, the statistic is of the rows given.

@@ -1,7 +1,7 @@
 """Auxiliary losses, means over completions that are added to the policy loss.
 
 A function returns Weighted over the rows given. The gradient goes through
-log-probs of what was not sampled to act, which `update.py` computes in the pass over the
+log-probs of what was not sampled to act, which `update_policy.py` computes in the pass over the
 batch.
 """
 from typing import Annotated

@@ -1,7 +1,7 @@
 """Token weights, which multiply the advantages.
 
 Each returns weight_BT, a constant (gradients stop), 0 outside the mask. Quantiles and
-maxima are of the rows given: update.py gives a whole minibatch, before it is cut into
+maxima are of the rows given: update_policy.py gives a whole minibatch, before it is cut into
 microbatches.
 """
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""Runs Python solutions against tests, in a sandbox (_sandbox.py).
+"""Runs Python solutions against tests, in a sandbox (sandbox/sandbox.py).
 
 The solution is the completion's last closed ``` block, or the whole completion if it has none.
 `prompt.meta["tests"]` is a list of tests of two kinds:
@@ -14,7 +14,7 @@ these are functions of the solution, as in `assert sum(10, 15) == 6`. A test may
 `def check(candidate): ...`, which is applied to the function that `prompt.meta["entry_point"]`
 names. `prompt.meta["test_setup_code"]` is run first.
 
-A test and the solution run in different processes (_inside.py). A call has a process of its
+A test and the solution run in different processes (sandbox/inside.py). A call has a process of its
 own, which receives the solution and the arguments, but neither expected values nor other tests,
 and returns plain data. A solution can overwrite everything in its process, but it earns a reward
 only if it returns the right values.
@@ -93,7 +93,7 @@ def inspect(prompts: Sequence["records.Prompt"], unsafe: bool = False) -> list[t
 
 
 def _inspected(jobs, unsafe):
-  """Returns what `inspect` of _inside.py prints for each list of tests."""
+  """Returns what `inspect` of sandbox/inside.py prints for each list of tests."""
   results = []
   while len(results) < len(jobs):
     todo = "".join(json.dumps(job) + "\n" for job in jobs[len(results):])
@@ -136,7 +136,7 @@ def _read(prompt):
 
 
 def _tests(prompt):
-  """Returns the tests of a prompt: dicts of programs, and (source, own) for _inside.py.
+  """Returns the tests of a prompt: dicts of programs, and (source, own) for sandbox/inside.py.
 
   Raises:
     ValueError: they cannot be run; says why.

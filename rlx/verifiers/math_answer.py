@@ -62,7 +62,7 @@ def final(prompt: "records.Prompt", text: str) -> float:
   """Compares the completion's final answer with the prompt's answer.
 
   The final answer is the last box. Without a box, it is the text after the last "answer is",
-  "answer:" or "####", or in the last line with a number (`_math/stated.py`).
+  "answer:" or "####", or in the last line with a number (`math/stated.py`).
 
   Raises:
     ValueError: the prompt has no answer.

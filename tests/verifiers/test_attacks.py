@@ -185,7 +185,8 @@ def test_a_kill_at_any_moment_leaves_no_process(how, request):
 # A killed bwrap ends the call of `run`, which is why its caller is not killed too.
 KILLS = textwrap.dedent("""
     import ctypes, os, pathlib, random, sys, time
-    from rlx.verifiers import _sandbox, errors
+    from rlx.verifiers import errors
+    from rlx.verifiers.sandbox import sandbox
     how, n, rng = sys.argv[1], int(sys.argv[2]), random.Random(int(sys.argv[3]))
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
     endless = "import os, time\\nos.closerange(0, 64)\\nwhile True: time.sleep(1)"
@@ -194,7 +195,7 @@ KILLS = textwrap.dedent("""
       launcher = os.fork()
       if not launcher:
         limits = dict(cpu_s=9, total_s=60, memory_mb=512, unsafe=False)
-        try: _sandbox.output(endless, b"", **limits)
+        try: sandbox.output(endless, b"", **limits)
         except errors.Unknown: pass
         finally: os._exit(0)
       while how == "bwrap" and not children(launcher): time.sleep(0.0005)

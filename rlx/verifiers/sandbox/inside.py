@@ -1,4 +1,4 @@
-"""Runs tests of a solution; this whole file runs inside of the sandbox of _sandbox.py.
+"""Runs tests of a solution; this whole file runs inside of the sandbox of sandbox.py.
 
   first process       Starts the other processes, one solution at a time, and reports one
                       character per test. It reads neither tests nor solutions nor results, so
@@ -61,7 +61,7 @@ class Run(BaseException):
 
 
 def main():
-  """Runs the first process: argv[1] is a JSON dict of _sandbox.py."""
+  """Runs the first process: argv[1] is a JSON dict of sandbox.py."""
   try:
     serve(json.loads(sys.argv[1]))
   except Run as process:

@@ -1,4 +1,4 @@
-"""Runs the processes of _inside.py in bubblewrap, with limits.
+"""Runs the processes of inside.py in bubblewrap, with limits.
 
   outside     the verifier, all files of the user
   inside      /usr and the interpreter, read-only; a private /dev; for each process its own
@@ -6,7 +6,7 @@
               the arguments of a call, and its output
 
 Namespaces hide the network, other processes, the environment and /proc. Tests and solutions may
-make only the system calls that _seccomp.py allows. None of them starts a process, so limits per
+make only the system calls that seccomp.py allows. None of them starts a process, so limits per
 process (CPU, memory) hold for the whole program; threads are allowed. On the host, they have the
 user id that started rlx or, if that is root, an unused user id.
 
@@ -103,7 +103,7 @@ def bubblewrap():
 
 @contextlib.contextmanager
 def _started(source, call, tests, options):
-  """Starts the first process of _inside.py. Returns (its reports, the file for results)."""
+  """Starts the first process of inside.py. Returns (its reports, the file for results)."""
   with contextlib.ExitStack() as stack:
     try:
       # The files that the processes share. Their names do not exist inside.
@@ -144,7 +144,7 @@ def _reports(process, problem, total_s):
 
 @contextlib.contextmanager
 def _process(files, stdin, *, tests, cpu_s, total_s, memory_mb, unsafe):
-  """Starts the first process of _inside.py. Returns it and the file of its stderr."""
+  """Starts the first process of inside.py. Returns it and the file of its stderr."""
   alive, held = os.pipe()
   with open(alive, "rb", 0), open(held, "wb", 0) as held, (
       tempfile.TemporaryFile()) as problem, tempfile.TemporaryDirectory(
@@ -171,7 +171,7 @@ def _process(files, stdin, *, tests, cpu_s, total_s, memory_mb, unsafe):
 
 
 def _walls():
-  """Returns (command before the interpreter, user of the process, `walls` of _inside.py)."""
+  """Returns (command before the interpreter, user of the process, `walls` of inside.py)."""
   user, threads = _FIRST_USER + os.getpid(), _MAX_THREADS
   has_root = os.getuid() == 0 and _is_mapped(user) and {_SETUID, _SETGID} <= _capabilities()
   # Root needs no user namespace, and bwrap may be readable for root alone.
