@@ -61,7 +61,7 @@ from experiments import tables
 ROOT = pathlib.Path(__file__).parents[2]
 SEEDS = tuple(range(40))
 TUNING = tuple(range(1000, 1005))
-RATES = tuple(10 ** (k / 2) for k in range(-3, 5))  # 0.03 to 100, times a check's RATE.
+RATES = tuple(10 ** (k / 2) for k in range(-11, 13))  # 3e-6 to 1e6, times a check's RATE.
 OUTCOMES = ("confirmed", "opposite", "not seen", "underpowered")
 # Papers whose claim follows from the formula, which a test computes by hand or from other code.
 FOLLOWS_FROM_FORMULA = {
@@ -200,6 +200,14 @@ def table(records):
   without = {key: "no check" for key in keys()} | {
       key: f"follows from the formula: `{test}`" for key, test in FOLLOWS_FROM_FORMULA.items()}
   for r in records: without.pop(r["key"], None)
+  rows = []
+  for key in keys():
+    described, check = paper(key), check_of(key)
+    head = [described["title"], described["arxiv"], f"`{key}`" if has_config(key) else "",
+            described["claims"][getattr(check, "CLAIM", 0)]]
+    mine = [[check.MEASURE, *_row(r, check, *tests[key, r["rival"]])]
+            for r in records if r["key"] == key]
+    rows += [head + row for row in mine or [["", "", without[key]] + [""] * 7]]
   lines = [
       "# Claims of papers, checked in toy environments", "",
       "Written by `python -m experiments.claims --out docs/papers.jsonl --docs docs/papers.md`.",
@@ -211,8 +219,9 @@ def table(records):
       "Each row compares the paper's method with one rival. The effect is the mean of the measure "
       "over seeds with its 95% interval (Student's t); above 0 is the direction that the paper "
       "claims. Every seed draws its own environment. The learning rate of every arm is tuned over "
-      f"the same list of {len(RATES)} rates on {len(TUNING)} other seeds. A rate marked with * is "
-      "at an end of the list, so the best rate may lie beyond it.", "",
+      f"the same list of {len(RATES)} rates, half a decade apart, on {len(TUNING)} other seeds. A "
+      "rate marked with * is at an end of the list, so the best rate may lie beyond it: "
+      f"{sum('*' in rates for *_, rates, _ in rows)} rows.", "",
       "- confirmed, opposite: p < 0.05 after Holm's correction over all rows, with the mean above "
       "or below 0.",
       "- not seen: neither of these, and the interval lies within the margin, which was fixed "
@@ -227,14 +236,6 @@ def table(records):
           f"{outcomes.count(s)} {s}" for s in OUTCOMES)
       + f"; {len(FOLLOWS_FROM_FORMULA)} papers whose claim follows from the formula, "
       f"{list(without.values()).count('no check')} without a check.", ""]
-  rows = []
-  for key in keys():
-    described, check = paper(key), check_of(key)
-    head = [described["title"], described["arxiv"], f"`{key}`" if has_config(key) else "",
-            described["claims"][getattr(check, "CLAIM", 0)]]
-    mine = [[check.MEASURE, *_row(r, check, *tests[key, r["rival"]])]
-            for r in records if r["key"] == key]
-    rows += [head + row for row in mine or [["", "", without[key]] + [""] * 7]]
   return "\n".join([*lines, tables.markdown(
       ("paper", "arXiv", "config", "claim", "measured", "against", "outcome", "seeds", "effect",
        "margin", "p", "p, corrected", "rates", "first outcome"), rows)]) + "\n"
@@ -243,7 +244,7 @@ def table(records):
 def _row(record, check, p, corrected, seen):
   mean, low, high = tables.interval(record["effects"])
   ends = (RATES[0] * check.RATE, RATES[-1] * check.RATE) if record["rates"] else ()
-  rates = ", ".join(f"{name} {rate:.3g}{'*' * any(np.isclose(rate, ends))}"
+  rates = ", ".join(f"{name} {rate:.3g}{'*' * any(np.isclose(rate, ends, atol=0))}"
                     for name, rate in record["rates"].items()
                     if name in (next(iter(record["rates"])), record["rival"]))
   first, reason = check.FIRST

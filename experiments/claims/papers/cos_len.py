@@ -33,11 +33,10 @@ def environment(key):
 
 
 def arms():
-  def config(**changes):
-    return tabular.changed(cos_len.get_config(), **changes)
+  c = cos_len.get_config()
+  cosine = tabular.changed(c, rewards__outcome__max_length=LIMIT)
+  plain = tabular.changed(c, rewards__outcome=dict(name="outcome.verdict", coef=1.0))
   def shrinkage(curves):
     return curves["tokens"][:, 0] - curves["tokens"][:, -1], curves["accuracy"][:, -1]
-  return tabular.arms({
-      "cosine": config(rewards__outcome__max_length=LIMIT),
-      "plain verdict": config(rewards__outcome=dict(name="outcome.verdict", coef=1.0)),
-  }, TREE, environment, shrinkage, steps=300)
+  return tabular.arms({"cosine": cosine, "plain verdict": plain},
+                      TREE, environment, shrinkage, steps=300)

@@ -9,11 +9,8 @@ from experiments.claims.environments import tabular
 MEASURE = "accuracy of GRPO after 30 steps minus 95% of that with a learned critic and GAE"
 MARGIN, RATE = 0.05, 20.0
 FIRST = ("confirmed", "both arms ended with an accuracy near 1")
+compare = lambda groups, critic: groups - 0.95 * critic
 CRITIC = dict(total=dict(name="temporal.gae", lam=0.95), whiten=True)
-
-
-def compare(groups, critic):
-  return groups - 0.95 * critic
 
 
 def arms():

@@ -15,16 +15,13 @@ from experiments.claims.environments import verdicts
 MEASURE = "change of entropy in nats until the accuracy is 0.8: the rival minus STEER"
 MARGIN, RATE = 0.1, 1.0
 FIRST = ("not recorded", "the learning rate was so large that the arms did not differ")
+compare = lambda steer_I, rival_I: rival_I - steer_I
 TREE = tabular.Tree(prompts=8, vocab=8, length=2)
 
 
 def environment(key):
   plain = verdicts.environment(TREE, 0.25, spread=0.5)(key)
   return plain._replace(measure=lambda x: dict(plain.measure(x), entropy=verdicts.entropy(TREE, x)))
-
-
-def compare(steer_I, rival_I):
-  return rival_I - steer_I
 
 
 def arms():

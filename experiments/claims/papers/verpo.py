@@ -45,8 +45,7 @@ def arms():
   def alone(name, term):
     return tabular.changed(c, rewards={name: term}, advantages={
         name: c.advantages[name], "whiten": False})
-  return tabular.arms({
-      "VeRPO": c,
-      "verdict": alone("outcome", c.rewards.outcome),
-      "plain share": alone("tests", dict(name="shaping.unit_tests", coef=1.0, weight="uniform")),
-  }, TREE, environment, "all", steps=150)
+  verdict = alone("outcome", c.rewards.outcome)
+  share = alone("tests", dict(name="shaping.unit_tests", coef=1.0, weight="uniform"))
+  return tabular.arms({"VeRPO": c, "verdict": verdict, "plain share": share},
+                      TREE, environment, "all", steps=150)
