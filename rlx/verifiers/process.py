@@ -22,6 +22,11 @@ LOST = ("timeout", "crash", "memory")  # Errors after which a worker is replaced
 _MAX_REPLY = 2**22  # Bytes.
 
 
+def command(module: str) -> list[str]:
+  """The command of a process that runs `main` of this module, without its arguments."""
+  return [sys.executable, "-c", f"import {module} as module; module.main()"]
+
+
 class Process:
   """A process that answers requests: the trainer's end."""
 
@@ -36,8 +41,7 @@ class Process:
     # and does not receive Ctrl-C.
     paths = os.pathsep.join(p or os.getcwd() for p in sys.path)
     self.process = subprocess.Popen(
-        [sys.executable, "-c", f"import {module} as module; module.main()", str(theirs.fileno()),
-         str(memory_gb)],
+        [*command(module), str(theirs.fileno()), str(memory_gb)],
         env=dict(os.environ, PYTHONPATH=paths, OPENBLAS_NUM_THREADS="1"),
         pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
         start_new_session=True)
