@@ -177,7 +177,7 @@ def test_what_is_no_number_has_its_type(key, value, message):
 def test_an_old_name_is_refused_with_the_new_one(old):
   config, new = base.get_config().unlock(), keys.RENAMED[old]
   sections, option = old.rpartition(".")[::2]
-  if old.startswith("rlx."):  # A module.
+  if old.startswith(("rlx.", "experiments.")):  # A module.
     nested = dict(learner=dict(loss=dict(name=f"{old}:x")))
     message = f"learner.loss.name='{old}:x': renamed to {new}:x."
   elif any(key.startswith(new.rpartition(".")[0]) for key in options.flat(config.to_dict())):
