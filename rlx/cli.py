@@ -88,7 +88,7 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
     fn = resolve.lookup("", path)
     return lambda: fn(*words), None
   has_name = bool(words) and "=" not in words[0]
-  values = dict(map(terminal.split_pair, words[has_name:]))
+  values = dict(map(terminal.split_pair, _join_options(words[has_name:])))
   name = words[0] if has_name else values.pop("config", None)
   if not name: raise ValueError(f"rlx {command} CONFIG: a config is needed, such as quickstart.")
   given_hosts = values.pop("hosts", None)
@@ -111,6 +111,16 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
     fn(*[config, workdir] if workdir and "workdir" in parameters else [config], **more)
 
   return call, workdir
+
+
+def _join_options(words):
+  """The words, with `--key value` as `--key=value`."""
+  joined: list[str] = []
+  for word in words:
+    is_value = joined and joined[-1].startswith("--") and "=" not in joined[-1]
+    if is_value and not word.startswith("--") and "=" not in word: joined[-1] += f"={word}"
+    else: joined.append(word)
+  return joined
 
 
 def _override(config, values):

@@ -76,7 +76,7 @@ print(len(hits))"""
 
 @pytest.mark.parametrize("style", [
     ["train", "quickstart:smoke", "workdir={}", "seed=3", "log.writers=wandb", "lora.rank=2"],
-    ["--config=configs/quickstart.py:smoke", "--workdir={}", "--config.seed=3",
+    ["--config=configs/quickstart.py:smoke", "--workdir", "{}", "--config.seed=3",
      "--config.log.writers=wandb", "--config.lora.rank=2"]], ids=["rlx", "python -m rlx.train"])
 def test_both_forms_of_the_command_line(tmp_path, monkeypatch, style):
   """Each sets keys of any type; what a run was has the words of its command."""
