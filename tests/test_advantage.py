@@ -39,7 +39,8 @@ def batch():
 def scored_by(c, kl_coef=0.0, step=0, **changes):
   """Batch with advantages, and metrics."""
   state = types.SimpleNamespace(kl_coef=jnp.float32(kl_coef), step=step)
-  return updates.advantage_of(c, build_methods.resolve_methods(c))(state, batch().replace(**changes))
+  stage = updates.rewards_advantages_of(c, build_methods.resolve_methods(c))
+  return stage(state, batch().replace(**changes))
 
 
 def advantages(c, kl_coef=0.0, step=0):
@@ -97,7 +98,7 @@ def test_a_coefficient_follows_its_schedule(monkeypatch):
   """Warm-up, peak and decay, of the term's advantages and in the log; traced once."""
   curve = dict(coef=2.0, warmup_steps=4, schedule="linear", total_steps=14, final_fraction=0.5)
   c = config(dict(outcome=dict(OUTCOME, **curve)), dict(outcome=dict(name="group.rloo")))
-  learn = updates.advantage_of(c, build_methods.resolve_methods(c))
+  learn = updates.rewards_advantages_of(c, build_methods.resolve_methods(c))
   plain_BT = advantages(config(dict(outcome=OUTCOME), dict(outcome=dict(name="group.rloo"))))
   for step, coef in ((0, 0.5), (3, 2.0), (4, 2.0), (9, 1.5), (99, 1.0)):
     scored, metrics = learn(types.SimpleNamespace(kl_coef=jnp.float32(0), step=step), batch())
@@ -149,7 +150,7 @@ def whitened(outcome, estimator):
   mask_BT = jnp.ones((8, 2), bool).at[1:, 1].set(False)
   scored = records.Batch(action_BT=mask_BT, outcome_B=jnp.asarray(outcome), group=4)
   state = types.SimpleNamespace(kl_coef=jnp.float32(0), step=0)
-  batch, _ = updates.advantage_of(c, build_methods.resolve_methods(c))(state, scored)
+  batch, _ = updates.rewards_advantages_of(c, build_methods.resolve_methods(c))(state, scored)
   return np.asarray(batch.advantages_BT)
 
 
@@ -228,6 +229,6 @@ def test_an_estimators_own_metrics_are_logged():
   more.fields = rloo.fields
   resolved.estimators["outcome"] = gamma, more
   state = types.SimpleNamespace(kl_coef=jnp.float32(0), step=0)
-  metrics = updates.advantage_of(c, resolved)(state, batch())[1]
+  metrics = updates.rewards_advantages_of(c, resolved)(state, batch())[1]
   assert metrics["advantages/outcome_size"] == 7
   np.testing.assert_allclose(metrics["advantages/outcome_right"], batch().outcome_B.mean())
