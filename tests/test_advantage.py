@@ -39,7 +39,8 @@ def batch():
 def scored_by(c, kl_coef=0.0, step=0, **changes):
   """Batch with advantages, and metrics."""
   state = types.SimpleNamespace(kl_coef=jnp.float32(kl_coef), step=step)
-  return updates.rewards_advantages_of(c, build_methods.resolve_methods(c))(state, batch().replace(**changes))
+  stage = updates.rewards_advantages_of(c, build_methods.resolve_methods(c))
+  return stage(state, batch().replace(**changes))
 
 
 def advantages(c, kl_coef=0.0, step=0):

@@ -59,8 +59,8 @@ def select(parts: Sequence[records.Rollouts], rows_B: np.ndarray,
            groups_P: np.ndarray) -> records.Rollouts:
   """Selects rows and groups of several Rollouts (numpy), numbered as in their `join`."""
   whole = join(parts)
-  rows = jax.tree.map(lambda x: x[rows_B], _replaced(whole, prompt_P=None))
-  return _replaced(rows, prompt_P=jax.tree.map(lambda x: x[groups_P], whole.prompt_P))
+  rows = jax.tree.map(lambda x: x[rows_B], whole.replace(prompt_P=None))
+  return rows.replace(prompt_P=jax.tree.map(lambda x: x[groups_P], whole.prompt_P))
 
 
 def join(parts: Sequence[records.Rollouts]) -> records.Rollouts:
@@ -82,8 +82,8 @@ def empty(tokens_PX: np.ndarray, prompt_len_P: np.ndarray, prompt_P: np.ndarray,
 
 def emptied(rollouts: records.Rollouts, rows_B: np.ndarray) -> records.Rollouts:
   """Returns a copy (numpy) in which the completions of these rows are empty."""
-  return _replaced(
-      rollouts, completion_len_B=np.where(rows_B, 0, rollouts.completion_len_B),
+  return rollouts.replace(
+      completion_len_B=np.where(rows_B, 0, rollouts.completion_len_B),
       finish_B=np.where(rows_B, _EOS, rollouts.finish_B),
       sampler_logps_BT=np.where(rows_B[:, None], 0, rollouts.sampler_logps_BT))
 
@@ -118,7 +118,7 @@ def put_last(rollouts: records.Rollouts, completions_P: Sequence[Sequence[int]],
   new["tokens_BS"][last_P, x:], new["completion_len_B"][last_P] = right_pad(
       completions_P, new["sampler_logps_BT"].shape[1], 0)
   new["sampler_logps_BT"][last_P], new["finish_B"][last_P] = 0.0, finish
-  return _replaced(rollouts, **new)
+  return rollouts.replace(**new)
 
 
 def trim(rollouts: records.Rollouts, multiple: int) -> records.Rollouts:
@@ -131,8 +131,8 @@ def trim(rollouts: records.Rollouts, multiple: int) -> records.Rollouts:
   width = min(bucket(longest, multiple), full)
   turns = {name: x[:, :width] for name in ("turn_BT", "turn_rewards_BT")
            if (x := getattr(rollouts, name)) is not None}
-  return _replaced(
-      rollouts, tokens_BS=rollouts.tokens_BS[:, :rollouts.prompt_width + width],
+  return rollouts.replace(
+      tokens_BS=rollouts.tokens_BS[:, :rollouts.prompt_width + width],
       sampler_logps_BT=rollouts.sampler_logps_BT[:, :width], **turns)
 
 
@@ -151,11 +151,6 @@ def append(rollouts: records.Rollouts, token_id: int) -> records.Rollouts:
   turns = {name: np.pad(x, ((0, 0), (0, 1)), constant_values=fill)
            for name, fill in (("turn_BT", -1), ("turn_rewards_BT", np.nan))
            if (x := getattr(rollouts, name)) is not None}
-  return _replaced(
-      rollouts, tokens_BS=tokens_BS, completion_len_B=rollouts.completion_len_B + 1,
+  return rollouts.replace(
+      tokens_BS=tokens_BS, completion_len_B=rollouts.completion_len_B + 1,
       sampler_logps_BT=np.pad(rollouts.sampler_logps_BT, ((0, 0), (0, 1))), **turns)
-
-
-def _replaced(rollouts, **arrays):
-  """`rollouts.replace`, which flax adds, so mypy does not find it; numpy arrays stay numpy."""
-  return rollouts.replace(**arrays)
