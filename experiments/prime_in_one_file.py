@@ -40,9 +40,9 @@ from rlx.losses import aggregate
 from rlx.losses import policy as policy_losses
 from rlx.losses import prm as prm_losses
 from rlx.models import logps
+from rlx.prompts.datasets import chain
 from rlx.prompts import filters
 from rlx.prompts import iterator
-from rlx.prompts.datasets import chain
 from rlx.rewards import implicit
 from rlx.rollouts import filter_groups
 from rlx.rollouts import padding
@@ -65,7 +65,7 @@ LR = 5e-4                       # of both models
 def load_questions(split, n):
   """Prompts of the chain task without duplicates; "train" and "test" have none in common."""
   rows = (dict(OPERATIONS, seed=0, index=i) for i in range(n))
-  return filters.unique(list(chain.prompts(rows, split)))
+  return filters.drop_duplicates(list(chain.prompts(rows, split)))
 
 
 def make_sampler(config, tokenizer, completions, temperature):
@@ -73,7 +73,7 @@ def make_sampler(config, tokenizer, completions, temperature):
   draw = sampler.make(config, group=completions, max_tokens=T, chunk=T, temperature=temperature,
                       eos_ids=tokenizer.eos_ids, pad_id=tokenizer.pad_id)
   def sample(params, prompts, key):
-    tokens_PX, len_P = padding.left_pad(
+    tokens_PX, len_P = padding.pad_left(
         [tokenizer.encode(p.text) for p in prompts], X, tokenizer.pad_id)
     # A completion depends on the key, on the number of its prompt and on its place in the group.
     ids_P = np.array([rng.number(p.id) for p in prompts], np.uint32)

@@ -134,7 +134,7 @@ def sample(model: str, prompts: Sequence[Any], *, per_prompt: int = 1, max_token
                       temperature=temperature, eos_ids=tokenizer.eos_ids,
                       pad_id=tokenizer.pad_id)
   rollouts = hosts.fetch(draw(
-      params, *padding.left_pad(ids, padding.bucket(longest, _COLUMNS), tokenizer.pad_id),
+      params, *padding.pad_left(ids, padding.bucket(longest, _COLUMNS), tokenizer.pad_id),
       np.arange(len(ids), dtype=np.uint32), rng.key(seed, "sample")))
   completions = [
       dict(text=tokenizer.decode(tokens), tokens=tokenizer.pieces(tokens),

@@ -15,7 +15,7 @@ def rollouts(run, prompts, completions, width, finish_B=None):
   All ended with EOS where finish_B is None; the sampler's log-probs are 0.
   """
   tokens_PX, len_P, prompt_P = map(np.asarray, run.sampling.encode(prompts))
-  tokens_BT, len_B = padding.right_pad(completions, width, run.texts.tokenizer.pad_id)
+  tokens_BT, len_B = padding.pad_right(completions, width, run.texts.tokenizer.pad_id)
   group = len(completions) // len(prompts)
   return records.Rollouts(
       tokens_BS=np.concatenate([tokens_PX.repeat(group, axis=0), tokens_BT], axis=1),

@@ -40,7 +40,7 @@ def scored_by(c, kl_coef=0.0, step=0, **changes):
   """Batch with advantages, and metrics."""
   state = types.SimpleNamespace(kl_coef=jnp.float32(kl_coef), step=step)
   stage = updates.rewards_advantages_of(c, build_methods.resolve_methods(c))
-  return stage.of_batch(state, batch().replace(**changes))
+  return stage.compute_from_batch(state, batch().replace(**changes))
 
 
 def advantages(c, kl_coef=0.0, step=0):

@@ -86,7 +86,8 @@ def test_a_run_s_folder_stands_for_its_config(tmp_path, monkeypatch, command):
   rlx.evaluate("run", **{"prompts.limit": 5})
   for read, workdir in called:
     assert workdir == "run" and read.prompts.limit == 5
-    assert {**options.flat(read.to_dict()), "prompts.limit": None} == options.flat(config.to_dict())
+    assert {**options.flatten(read.to_dict()),
+            "prompts.limit": None} == options.flatten(config.to_dict())
   (tmp_path / "quickstart").symlink_to(tmp_path / "run")  # A config's name precedes it.
   assert load.load_config("quickstart").rewards.outcome.name == "outcome.verdict"
 

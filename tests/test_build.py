@@ -89,7 +89,7 @@ def step_scores(verdicts, rollouts, tokens):
 def test_step_scores_are_on_the_steps_of_the_text():
   tokens = tokenizer.characters("0123456789;#")
   texts = ["7;3;5#5", "7;2;5#5", "7;2", "7;2;5#"]
-  completions_BT, len_B = padding.right_pad(
+  completions_BT, len_B = padding.pad_right(
       [[*tokens.encode(t), tokens.eos_ids[0]] for t in texts], 9, tokens.pad_id)
   rollouts = records.Rollouts(
       tokens_BS=completions_BT, prompt_len_B=np.zeros(4, int), completion_len_B=len_B,
@@ -168,7 +168,7 @@ def test_step_scores_reach_the_advantages():
       prompt_P=np.zeros(1, np.uint32))
   state = records.TrainState(step=0, policy=None, policy_opt=None, kl_coef=jnp.float32(0))
   placed = stages.score(run, state, rollouts, np.ones(2), [prompt])
-  scored, _ = run.rewards_advantages.of_batch(state, placed.batch)
+  scored, _ = run.rewards_advantages.compute_from_batch(state, placed.batch)
   # Scores 1, -1, 1 and 1, 1, 1. softmin: -1 on the second step; 1/3 on each. Baselines
   # per token: 1/8 and -1/8; the steps have 2, 2 and 3 tokens.
   np.testing.assert_allclose(scored.advantages_BT[:, :8], [

@@ -52,7 +52,7 @@ def test_loads_and_is_accepted(path):
     keys.check(c)
     run_lib.check_cuts(c, 1)
   validation.check(config, build_methods.resolve_methods(config))
-  full, small = (options.flat(c.to_dict()) for c in (config, smoke))
+  full, small = (options.flatten(c.to_dict()) for c in (config, smoke))
   changed = {key for key in full.keys() | small.keys() if full.get(key) != small.get(key)}
   if not all(map(SIZES.fullmatch, changed)):
     validation.check(smoke, build_methods.resolve_methods(smoke))
@@ -171,5 +171,5 @@ def test_every_key_is_read(monkeypatch):
   for module in (dialogue, rl, session, sft, train_prm):
     for cls in filter(dataclasses.is_dataclass, vars(module).values()):
       read |= {f.metadata["key"] for f in dataclasses.fields(cls) if "key" in f.metadata}
-  unread = set(options.flat(config.to_dict())) - read - set(READ_ELSEWHERE)
+  unread = set(options.flatten(config.to_dict())) - read - set(READ_ELSEWHERE)
   assert not unread

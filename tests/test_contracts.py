@@ -59,7 +59,7 @@ def _found():
     for m in pkgutil.iter_modules(package.__path__):
       if m.name.startswith("_") or m.name in NOT_METHODS: continue
       module = importlib.import_module(f"rlx.{stage}.{m.name}")
-      for name, fn in resolve.public(module).items():
+      for name, fn in resolve.list_functions(module).items():
         asked = [p.name for p in inspect.signature(fn).parameters.values()
                  if p.kind is p.POSITIONAL_OR_KEYWORD]
         asked = set(asked) - set(getattr(fn, "whole", ()))
@@ -224,7 +224,8 @@ def test_an_estimator_declares_whether_it_centres_and_scales(name):
   fn, declared = _call(name), vars(resolve.lookup("advantages", name.partition(".")[2]))
   batch, rewards_B = _record("advantages", 0.0), np.array([.9, .1, .4, .3, .2, .7], np.float32)
   def estimate(rewards_B):
-    return np.asarray(resolve.measured(fn(combine.with_rewards(batch, jnp.asarray(rewards_B))))[0])
+    return np.asarray(resolve.split_metrics(fn(combine.with_rewards(batch,
+                                                                    jnp.asarray(rewards_B))))[0])
   same = lambda rewards_B: np.allclose(estimate(rewards_B), want, rtol=1e-3, atol=1e-5)
   want = estimate(rewards_B)
   if declared.get("centres"): assert same(rewards_B + 0.25)

@@ -129,13 +129,13 @@ def test_what_layers_keep_is_spread_over_the_tensor_axis(monkeypatch):
       jax.eval_shape(lambda: transformer.init(config, jax.random.key(0))), mesh)
   tokens_BS = sharding.row_shapes(jax.ShapeDtypeStruct((16, 64), np.int32), mesh)
   def temporary():
-    config_ = build_models.on_mesh(config, mesh)
+    config_ = build_models.adapt_to_mesh(config, mesh)
     loss = lambda p, x_BS: transformer.hidden(p, config_, x_BS, x_BS, x_BS >= 0).sum()
     return jax.jit(jax.grad(loss)).lower(
         params, tokens_BS).compile().memory_analysis().temp_size_in_bytes
   kept = 4 * 24 * 16 * 64 * 64  # Bytes of the inputs of all layers.
   spread = temporary()
-  monkeypatch.setattr(transformer, "_between_layers", lambda c, x: transformer.pinned(x, c.rows))
+  monkeypatch.setattr(transformer, "_pin_between_layers", lambda c, x: transformer.pin(x, c.rows))
   assert kept * 7 // 8 <= temporary() - spread < 2 * kept
 
 
@@ -198,7 +198,7 @@ def played(run, slots=None):
   class Echo:
     def __init__(self): self.waiting = []
     def submit(self, row, ids): self.waiting.append((row, episodes.Answer(ids[:row % 3])))
-    def ready(self, wait):
+    def take_ready(self, wait):
       waiting, self.waiting = self.waiting, []
       return waiting
   sample = episodes.make(
@@ -325,8 +325,8 @@ def test_weights_are_gathered_a_layer_at_a_time():
   mesh = sharding.make_mesh(fsdp=8)
   params = sharding.shapes(
       jax.eval_shape(lambda: transformer.init(config, jax.random.key(0))), mesh)
-  program = decode._layer.lower(params["layers"], config, functools.partial(
-      sharding.gathered, mesh=mesh), jnp.int32(0)).compile()
+  program = decode._lay_out_layer.lower(params["layers"], config, functools.partial(
+      sharding.gather, mesh=mesh), jnp.int32(0)).compile()
   assert "all-gather" in {kind for kind, _ in collectives(program)}
   memory_ = program.memory_analysis()
   weights = memory.tree_bytes(jax.eval_shape(
@@ -367,7 +367,7 @@ def test_experts_keep_to_the_tokens_of_their_device():
   _, expected = run(config, sharding.make_mesh())
   for shape in (dict(fsdp=8), dict(data=2, fsdp=2, tensor=2)):
     mesh = sharding.make_mesh(**shape)
-    program, results = run(build_models.on_mesh(config, mesh), mesh)
+    program, results = run(build_models.adapt_to_mesh(config, mesh), mesh)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), results, expected)
     # An expert matrix of all experts is 512 numbers; the tokens of a device are 1920 at least.
     moved = collectives(program)

@@ -133,15 +133,15 @@ def test_nothing_drawn_is_tokenised_again(bare, name, pytestconfig, monkeypatch)
         expected[row] += new.tolist()
         finish_W[w] = 0 if count_W[w] == most else draw.choice([-1, 1])
       arrived = []
-      for row, ids in state.drawn(part, tokens_WC, np.zeros(tokens_WC.shape, np.float32), count_W,
-                                  finish_W, (), None):
+      for row, ids in state.add_drawn(part, tokens_WC, np.zeros(tokens_WC.shape, np.float32),
+                                      count_W, finish_W, (), None):
         assert ids == expected[row][-len(ids):]
         text, last = draw.choice(texts), draw.choice([1, 7, tokens.end_id])
         answer = made.ids(text, last)
         assert answer == expected_of[text, last]
         arrived.append((row, episodes.Answer(None if draw.random() < 0.1 else answer)))
         done += 1
-      unread = state.answered(arrived)
+      unread = state.take_answers(arrived)
       for row, answer in arrived:
         if state.status_B[row] == episodes._DRAWS: expected[row] += answer.ids
       for part in episodes._batches(unread, rows, 1, 16): state.to_read(part, 64)

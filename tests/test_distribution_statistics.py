@@ -51,7 +51,7 @@ def test_a_run_gives_methods_what_they_ask_for():
                              [run.texts.tokenizer.encode(t) for t in texts], 8)
   outcome_B = np.float32([1, 0, 0, 1] * 8)
   scored = stages.score(run, state, rollouts, outcome_B).batch
-  params, r = state.full("policy"), rollouts
+  params, r = state.join_params("policy"), rollouts
   config = dataclasses.replace(run.passes.models["policy"], remat="none")
   hidden_BSD = jax.jit(transformer.hidden, static_argnums=1)(
       params, config, r.tokens_BS, r.positions_BS, r.valid_BS)
@@ -63,7 +63,8 @@ def test_a_run_gives_methods_what_they_ask_for():
   for field, x in zip(more, wanted):
     np.testing.assert_allclose(getattr(scored, field), np.where(mask_BT, x, 0), atol=1e-4)
   assert "old_logps_BT" in scored and "top_logps_BTK" not in scored
-  assert np.isfinite(run.rewards_advantages.of_batch(state, scored)[0].advantages_BT).all()
+  assert np.isfinite(run.rewards_advantages.compute_from_batch(state,
+                                                               scored)[0].advantages_BT).all()
 
   tree = tabular.Tree(prompts=2, vocab=3, length=2, eos=True)
   logits_PNV = tree.start(jax.random.key(0), 1.0)

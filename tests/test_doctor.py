@@ -347,7 +347,7 @@ def test_an_error_is_exit_code_1_and_memory_ends_it(batch, monkeypatch, capsys):
   run, _ = batch
   monkeypatch.setattr(build, "build", lambda c: run)
   monkeypatch.setattr(memory, "device_bytes", lambda mesh: 1000)
-  monkeypatch.setattr(run_memory, "compiled_bytes", lambda run, state: {
+  monkeypatch.setattr(run_memory, "measure_compiled_bytes", lambda run, state: {
       "KV cache of sampling": 10**6})
   with pytest.raises(SystemExit) as e: doctor.main(config_of())
   assert e.value.code == 1

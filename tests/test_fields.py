@@ -202,7 +202,7 @@ def test_an_empty_row_is_counted():
   import jax.numpy as jnp  # pylint: disable=g-import-not-at-top
   from rlx.stages import rewards_advantages  # pylint: disable=g-import-not-at-top
   batch = records.Batch(2, action_BT=jnp.array([[True], [False]]), outcome_B=jnp.array([1., 0.]))
-  counts = rewards_advantages.excluded(batch)
+  counts = rewards_advantages.count_excluded(batch)
   assert {k: int(v) for k, v in counts.items() if v} == {"rollouts/excluded/empty": 1}
 
 
@@ -277,7 +277,7 @@ def test_observations_are_read_and_not_learned(tiny_files):
   placed = stages.score(run, state, rollouts(ids[5:7]), [1, 0, 0, 1])
   np.testing.assert_array_equal(placed.batch.turn_BT[0], [0, 0, -1, -1, 1, 1, -1, -1])
   np.testing.assert_array_equal(placed.batch.action_BT[0], [1, 1, 0, 0, 1, 1, 0, 0])
-  batch, _ = run.rewards_advantages.of_batch(state, placed.batch)
+  batch, _ = run.rewards_advantages.compute_from_batch(state, placed.batch)
   advantages_BT = np.asarray(batch.advantages_BT)
   assert (advantages_BT[:, 2:4] == 0).all() and (advantages_BT[:, [0, 1, 4, 5]] != 0).all()
   np.testing.assert_array_equal(batch.lengths_B, 4)

@@ -166,7 +166,7 @@ class Fields(types.SimpleNamespace):
 
 def call(stage, path, fields, **options):
   """(value, metrics) of a method that a config can name, as a run calls it."""
-  return resolve.measured(resolve.resolve(stage, dict(options, name=path))(fields))
+  return resolve.split_metrics(resolve.resolve(stage, dict(options, name=path))(fields))
 
 
 def options_of(c, table):
@@ -656,7 +656,7 @@ def step_rewards_aggregate(c):
 def processbench_threshold(c):
   rows = c.args["data"]
   threshold, f1 = step_errors.tune(
-      best_of_n.padded([r["reward"] for r in rows]), [r["label"] for r in rows],
+      best_of_n.pad([r["reward"] for r in rows]), [r["label"] for r in rows],
       count=c["num_thresholds"])
   return {"threshold": threshold, "f1": f1}
 

@@ -140,4 +140,4 @@ def test_a_wrong_address_is_one_line(spec):
 
 def test_one_process_exchanges_nothing():
   assert hosts.gather(0.1) == [0.1]
-  assert hosts.shared(lambda rows: [i * i for i in rows], 3) == [0, 1, 4]
+  assert hosts.share_work(lambda rows: [i * i for i in rows], 3) == [0, 1, 4]

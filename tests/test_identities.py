@@ -21,8 +21,8 @@ from rlx.losses import prm
 from rlx.rewards import implicit
 from tests import whole
 
-batch, group, masked, process = map(whole.of, (batch, group, masked, process))
-prm, implicit = map(whole.of, (prm, implicit))
+batch, group, masked, process = map(whole.compile_module, (batch, group, masked, process))
+prm, implicit = map(whole.compile_module, (prm, implicit))
 
 P, G, T = 2, 4, 6
 LENGTHS = np.array([6, 4, 5, 1, 3, 6, 2, 5])

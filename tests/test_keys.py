@@ -33,7 +33,7 @@ def _numbers():
   numbers = {}
   for path in FILES:
     module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
-    flat = options.flat(module.get_config().to_dict())
+    flat = options.flatten(module.get_config().to_dict())
     for key, value in flat.items():
       if isinstance(value, int | float) and not isinstance(value, bool):
         method = flat.get(f"{key.rpartition('.')[0]}.name")
@@ -61,7 +61,7 @@ def _check(config, key):
     resolve.bind("prompts", dict(config.prompts.columns, name=(
         f"datasets.{config.prompts.dataset}.prompts")), section)
   elif section in BOUND:
-    at = options.flat(config.to_dict())
+    at = options.flatten(config.to_dict())
     resolve.bind(BOUND[section], {k.rpartition(".")[2]: v for k, v in at.items()
                                   if k.rpartition(".")[0] == section}, section)
   else:
@@ -81,7 +81,7 @@ def test_a_number_has_a_range(key, method):
 
 def test_a_default_is_what_the_key_declares():
   """Every key has a declaration in configs/base.py, except options of functions."""
-  defaults = options.flat(base.get_config().to_dict())
+  defaults = options.flatten(base.get_config().to_dict())
   for key, value in defaults.items():
     if key in base.allowed(): assert value in base.allowed()[key], key
     else: assert f"{key.rpartition('.')[0]}.name" in defaults, key
@@ -129,7 +129,7 @@ def _options():
     for m in pkgutil.iter_modules(package.__path__):
       if m.name.startswith("_") or m.name in CALLED: continue
       module = importlib.import_module(f"rlx.{stage}.{m.name}")
-      for name, fn in resolve.public(module).items():
+      for name, fn in resolve.list_functions(module).items():
         for p in inspect.signature(fn).parameters.values():
           if p.kind is p.KEYWORD_ONLY and _has_number(p.default):
             yield f"{stage}.{m.name}.{name}.{p.name}", p
@@ -145,7 +145,7 @@ OPTIONS = dict(_options())
 
 @pytest.mark.parametrize("path", OPTIONS)
 def test_an_option_of_a_method_has_a_range(path):
-  allowed = ranges.of_option(OPTIONS[path].replace(default=inspect.Parameter.empty))
+  allowed = ranges.find_option_range(OPTIONS[path].replace(default=inspect.Parameter.empty))
   assert isinstance(allowed, ranges.Range)
   assert OPTIONS[path].default in allowed
   for wrong in NEVER[:-1]: assert wrong not in allowed
@@ -180,7 +180,7 @@ def test_an_old_name_is_refused_with_the_new_one(old):
   if old.startswith(("rlx.", "experiments.")):  # A module.
     nested = dict(learner=dict(loss=dict(name=f"{old}:x")))
     message = f"learner.loss.name='{old}:x': renamed to {new}:x."
-  elif any(key.startswith(new.rpartition(".")[0]) for key in options.flat(config.to_dict())):
+  elif any(key.startswith(new.rpartition(".")[0]) for key in options.flatten(config.to_dict())):
     message = f"{old}: renamed to {new}."
     nested = functools.reduce(lambda tree, part: {part: tree}, reversed(old.split(".")), 1)
   elif "." in sections:

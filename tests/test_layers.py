@@ -175,3 +175,34 @@ print([m for m in {heavy} if m in sys.modules])"""
   out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True,
                        capture_output=True, text=True)
   assert out.stdout.split("\n")[:2] == ["[]", "[]"]
+
+
+# First words of names that are participles without the ending "ed".
+PARTICIPLES = set("begun bound broken built caught chosen cut done drawn fed found frozen given gone grown "
+                  "held kept known left lost made met paid seen sent shown spelled spoken stuck taken "
+                  "thought thrown told won worn written".split())
+VERBS = {"embed", "feed", "need", "seed"}  # End in "ed", too.
+# Files whose public functions are methods: a config names them after the term of a paper.
+METHODS = {"prompts/templates.py", "rollouts/select_completions.py"}
+
+
+def _starts_with_participle(name):
+  word = name.strip("_").split("_")[0]
+  return word in PARTICIPLES or word.endswith("ed") and word not in VERBS
+
+
+def _is_named_otherwise(function, path):
+  """Whether the name is that of a property, of a field, or of a method or verifier of configs."""
+  decorators = {ast.unparse(d).partition("(")[0] for d in function.decorator_list}
+  if decorators & {"property", "functools.cached_property", "method", "field"}: return True
+  if str(path.relative_to(ROOT / "rlx")) in METHODS: return not function.name.startswith("_")
+  return [a.arg for a in function.args.args] == ["prompt", "text"]  # A verifier.
+
+
+def test_functions_are_named_by_verbs():
+  """`move`, not `moved`: what a function does is told by its name alone."""
+  functions = [(path, n) for path in FILES for n in ast.walk(ast.parse(path.read_text()))
+               if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+  assert len(functions) > 1000 and _starts_with_participle("_moved")
+  assert not [f"{path.relative_to(ROOT)}:{n.lineno}: {n.name}" for path, n in functions
+              if _starts_with_participle(n.name) and not _is_named_otherwise(n, path)]

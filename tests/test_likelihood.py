@@ -88,7 +88,7 @@ def scored(request, files):
   state = state.replace(policy=jax.tree.map(lambda x: 1.5 * x, state.policy))
   rollouts = stages.rollouts(run, prompts, COMPLETIONS, 12)
   batch = stages.score(run, state, rollouts, [1., 0., 1., 0.], prompts).batch
-  return run, prompts, state.policy, state.full(run.passes.asked), state, batch
+  return run, prompts, state.policy, state.join_params(run.passes.asked), state, batch
 
 
 def test_answers_are_scored_after_the_reasoning_and_without(scored):
@@ -135,7 +135,7 @@ def test_fields_of_the_completion_itself(scored):
 
 def test_rewards_read_them_and_preflight_knows_their_shapes(scored):
   run, _, _, _, state, batch = scored
-  out, metrics = run.rewards_advantages.of_batch(state, batch)
+  out, metrics = run.rewards_advantages.compute_from_batch(state, batch)
   assert np.isfinite(out.advantages_BT).all() and np.ptp(out.advantages_BT) > 0
   assert all(f"rewards/{name}" in metrics for name in NAMES)
   # What is traced before the run has the fields and types of the batch.
@@ -144,9 +144,9 @@ def test_rewards_read_them_and_preflight_knows_their_shapes(scored):
       "answer_logps_BM", "answer_mask_BM", "base_answer_logps_BM", "step_answer_logps_BJM",
       "answer_span_BT", "noprompt_logps_BT", "self_logps_B"}
   for name, dtype in planned.items(): assert batch.columns[name].dtype == dtype, name
-  stages = run_memory.estimated_bytes(run, run.shapes())
+  stages = run_memory.estimate_bytes(run, run.shapes())
   longer = dataclasses.replace(run.sizes, axes=run.sizes.axes | dict(M=run.sizes.axes["M"] + 100))
-  more = run_memory.estimated_bytes(dataclasses.replace(run, sizes=longer), run.shapes())
+  more = run_memory.estimate_bytes(dataclasses.replace(run, sizes=longer), run.shapes())
   assert [k for k in stages if more[k] > stages[k]] == ["activations of scoring"]
 
 

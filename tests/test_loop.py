@@ -90,7 +90,7 @@ def test_idle_optimizer_states_are_in_the_hosts_memory(four_steps, tiny_files, t
   shapes = run.shapes()
   update = next(x for x in run_memory.trace_steps(run, shapes) if x.name == "PRM update")
   compiled = run_memory.compile_program(update, dict(run.passes.mesh.shape))
-  assert compiled.need > memory.tree_bytes(sharding.moved(shapes.prm_opt, None))
+  assert compiled.need > memory.tree_bytes(sharding.move_to_memory(shapes.prm_opt, None))
 
 
 @pytest.mark.parametrize("name", ["policy", "prm"])
@@ -234,7 +234,7 @@ def test_remax_compares_with_the_greedy_completion(tiny_files):
   want_B = run.outcomes(prompts, jax.device_get(greedy))[:, 0]
   np.testing.assert_allclose(scored.greedy_B, want_B, rtol=1e-6)
   assert len(set(want_B.tolist())) > 1
-  scored, _ = run.rewards_advantages.of_batch(state, scored)
+  scored, _ = run.rewards_advantages.compute_from_batch(state, scored)
   np.testing.assert_allclose(
       np.where(scored.action_BT[:, 0], scored.advantages_BT[:, 0], 0),
       scored.outcome_B - want_B, atol=1e-6)
@@ -267,7 +267,7 @@ def test_groups_left_out_by_the_spread_of_their_rewards(tiny_files):
   scored = records.Batch(outcome_B=outcome_PG.ravel(), action_BT=np.ones((32, 2), bool),
                           group=4)
   state = run.init().replace(step=1, reward_std=np.float32(.55))
-  scored, metrics = run.rewards_advantages.of_batch(state, scored)
+  scored, metrics = run.rewards_advantages.compute_from_batch(state, scored)
   assert metrics["rewards/kept"] == .5
   np.testing.assert_array_equal(scored.learn_PG, np.tile([[False], [True]], (4, 4)))
   advantages_PGT = scored.advantages_BT.reshape(8, 4, 2)
@@ -447,11 +447,11 @@ def test_weights_of_the_policy_loss(tiny_files, one_device):
 @pytest.fixture
 def passes(monkeypatch):
   """The arguments of `logps.compiled` for each forward pass that a test takes."""
-  taken, compiled = [], passes_lib.compiled
+  taken, compiled = [], passes_lib.compile_logps
   def counted(*key):
     fn = compiled(*key)
     return lambda *args: taken.append(key) or fn(*args)
-  monkeypatch.setattr(passes_lib, "compiled", counted)
+  monkeypatch.setattr(passes_lib, "compile_logps", counted)
   return taken
 
 
@@ -653,7 +653,7 @@ def test_adapters_train_over_one_frozen_base(tiny_files, tmp_path):
   config, params = hf.load(tmp_path / "policy")
   assert jax.tree.structure(params) == jax.tree.structure(jax.device_get(start.frozen))
   tokens, columns = np.arange(6)[None] % config.vocab_size, np.arange(6)[None]
-  full = state.replace(frozen=start.frozen).full("policy")
+  full = state.replace(frozen=start.frozen).join_params("policy")
   args = (tokens, columns, columns >= 0)
   hidden = jax.jit(transformer.hidden, static_argnums=1)
   hidden_BSD = hidden(params, config, *args)

@@ -100,7 +100,7 @@ def test_frozen_weights_in_the_activations_dtype_change_no_bit(run, tiny_files):
     placed = stages_.score(r, state, rollouts, np.float32([1, 0] * 16))
     batch = placed.with_columns(prm_logps_BT=placed.passes.logps("prm", "prm")).batch
     batches.append((rollouts, jax.device_get(batch)))
-    bytes_of.append(run_memory.held_bytes(r.shapes()))
+    bytes_of.append(run_memory.count_state_bytes(r.shapes()))
   jax.tree.map(np.testing.assert_array_equal, *batches)
   np.testing.assert_array_equal(batches[1][1].prm_logps_BT, batches[1][1].prm_ref_logps_BT)
   ratio = bytes_of[1]["reference"] / bytes_of[0]["reference"]

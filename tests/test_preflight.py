@@ -36,7 +36,7 @@ def config_of(**changes):
 def compiled(**changes):
   """(run, bytes of its stages as XLA says) of a config with these changes."""
   run = build.build(config_of(**changes))
-  return run, run_memory.compiled_bytes(run, run.shapes())
+  return run, run_memory.measure_compiled_bytes(run, run.shapes())
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_what_is_held_is_what_the_start_allocates(run):
   before = {id(x) for x in jax.live_arrays()}
   state = run.init()
   live = sum(x.nbytes for x in jax.live_arrays() if id(x) not in before)
-  held = run_memory.held_bytes(run.shapes())
+  held = run_memory.count_state_bytes(run.shapes())
   assert set(held) == {"policy + optimizer", "PRM + optimizer", "reference"}
   assert sum(held.values()) == pytest.approx(live, rel=0.01)
   assert held["reference"] == sum(x.nbytes for x in jax.tree.leaves(state.reference))
@@ -66,7 +66,7 @@ def test_what_is_held_is_what_the_start_allocates(run):
 def test_bytes_of_a_trained_parameter(changes, each):
   """And no advice to store what is trained in fewer bits."""
   run = build.build(config_of(**changes))
-  held = run_memory.held_bytes(run.shapes())
+  held = run_memory.count_state_bytes(run.shapes())
   parameters = size.param_count(run.passes.models["policy"])
   for name in ("policy + optimizer", "PRM + optimizer"):
     assert 0 <= held[name] - each * parameters < 16  # Counters.
@@ -81,7 +81,7 @@ def test_what_is_held_on_a_mesh_is_a_devices_share():
   state = run.init()
   mine = sum(x.addressable_shards[0].data.nbytes for x in jax.tree.leaves(
       state.replace(step=None, kl_coef=None)))
-  assert sum(run_memory.held_bytes(run.shapes()).values()) == mine
+  assert sum(run_memory.count_state_bytes(run.shapes()).values()) == mine
 
 
 def test_steps_are_predicted_and_not_compiled_again(run, stages, caplog):
@@ -142,7 +142,7 @@ def test_microbatches_are_what_makes_it_smaller(stages):
     ids=["activations", "held"])
 def test_what_cannot_fit_is_refused_before_step_0(
     run, stages, tmp_path, monkeypatch, share, parts):
-  held = sum(run_memory.held_bytes(run.shapes()).values())
+  held = sum(run_memory.count_state_bytes(run.shapes()).values())
   limit = held // 2 if share is None else int(held + share * max(stages.values()))
   monkeypatch.setattr(memory, "device_bytes", lambda mesh: limit)
   monkeypatch.setattr(rl.build, "build", lambda *_, **__: run)
@@ -170,11 +170,11 @@ def test_what_fits_is_a_table_and_a_file(run, tmp_path, capsys):
 def test_steps_are_compiled_only_where_it_is_close(
     run, stages, tmp_path, monkeypatch, capsys, share, compiles):
   calls = []
-  monkeypatch.setattr(run_memory, "compiled_bytes",
+  monkeypatch.setattr(run_memory, "measure_compiled_bytes",
                       lambda *args: calls.append(args) or stages)
   state = run.shapes()
-  estimate = memory.need(run_memory.held_bytes(state), run_memory.cache_bytes(run)
-                         | run_memory.estimated_bytes(run, state))
+  estimate = memory.need(run_memory.count_state_bytes(state), run_memory.cache_bytes(run)
+                         | run_memory.estimate_bytes(run, state))
   run_memory.check(run, tmp_path, "error", limit=int(estimate / share))
   assert bool(calls) == compiles == ("(compiled)" in capsys.readouterr().out)
   written = json.loads((tmp_path / "memory.json").read_text())
@@ -193,7 +193,7 @@ def test_steps_are_compiled_only_where_it_is_close(
     ids=["plain", "parts", "full", "none", "master", "stochastic"])
 def test_estimate_is_above_what_xla_says_and_below_twice(changes):
   run, stages = compiled(**changes)
-  estimated = run_memory.estimated_bytes(run, run.shapes())
+  estimated = run_memory.estimate_bytes(run, run.shapes())
   assert set(estimated) == set(stages)
   ratio = {name: estimated[name] / n for name, n in stages.items()}
   if run.passes.models["policy"].param_dtype == "bfloat16":
@@ -204,7 +204,7 @@ def test_estimate_is_above_what_xla_says_and_below_twice(changes):
 @pytest.mark.parametrize("setting", ["warn", "off"])
 def test_memory_check_may_be_less_strict(
     run, stages, tmp_path, monkeypatch, capsys, setting):
-  monkeypatch.setattr(run_memory, "compiled_bytes", lambda run, state: stages)
+  monkeypatch.setattr(run_memory, "measure_compiled_bytes", lambda run, state: stages)
   run_memory.check(run, tmp_path, setting, limit=1000)
   assert ("change mesh.fsdp" in capsys.readouterr().err) == (setting == "warn")
   assert (tmp_path / "memory.json").exists() == (setting == "warn")

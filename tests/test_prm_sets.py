@@ -141,7 +141,7 @@ def test_preferences_pairwise_and_one_to_many():
 
 def test_of_sampled_groups_the_first_right_one_stands_against_the_wrong_ones():
   outcome_PG = np.array([[0., 1., 1.], [1., nan, 0.], [0., 0., 0.]])
-  metrics = prm_sets.sampled_preferences(
+  metrics = prm_sets.compare_sampled(
       {"sum": [1., 2., 0., 0., 9., 1., 3., 3., 3.]}, outcome_PG)
   # 2 > 1, the second right one does not count; 0 < 1, the unknown one does not.
   assert metrics["pair/sum"]["mean"] == .5 and metrics["pair/sum"]["prompts"] == 2

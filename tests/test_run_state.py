@@ -163,12 +163,12 @@ def test_a_write_that_is_cut_leaves_what_was_there(workdir, monkeypatch):
 
 def test_a_baseline_is_drawn_only_for_the_same_prompts(tmp_path):
   config = quickstart.get_config()
-  of = lambda c, name: record.record(c, tmp_path / name)
-  recorded = of(config, "baseline")
+  record_run = lambda c, name: record.record(c, tmp_path / name)
+  recorded = record_run(config, "baseline")
   with pytest.raises(ValueError, match="log.baseline=.*: the folder of a run; it has no metrics"):
     session._baseline(str(tmp_path / "baseline"), recorded)
   (tmp_path / "baseline" / "metrics.jsonl").write_text("")
   assert session._baseline(str(tmp_path / "baseline"), recorded) == tmp_path / "baseline"
   config.prompts.options.n_max += 1
-  assert session._baseline(str(tmp_path / "baseline"), of(config, "other")) is None
+  assert session._baseline(str(tmp_path / "baseline"), record_run(config, "other")) is None
   assert session._baseline(None, recorded) is None

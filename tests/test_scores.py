@@ -184,7 +184,8 @@ def test_a_run_gives_methods_what_they_ask_for(monkeypatch):
   # Of two right and two wrong ones a right and a wrong one; the empty text is not valid.
   kept_PG = np.asarray(scored.learn_PG)
   assert kept_PG.tolist() == [[True, True, False, False], [False, True, False, True]] * 4
-  advantages_BT = np.asarray(run.rewards_advantages.of_batch(state, scored)[0].advantages_BT)
+  advantages_BT = np.asarray(run.rewards_advantages.compute_from_batch(state,
+                                                                       scored)[0].advantages_BT)
   assert np.isfinite(advantages_BT).all() and not advantages_BT[~kept_PG.ravel()].any()
   # Nothing is judged, and no text decoded, for methods that do not ask.
   del c.rewards["label"], c.rewards["noisy"]

@@ -41,7 +41,7 @@ def test_greedy_is_that_of_transformers(tmp_path, request):
   model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.float32)
   sample = sampler.make(config, group=1, max_tokens=96, chunk=96, temperature=0.0,
                         eos_ids=tokens.eos_ids, pad_id=tokens.pad_id)
-  tokens_PX, len_P = padding.left_pad(prompts, max(map(len, prompts)), tokens.pad_id)
+  tokens_PX, len_P = padding.pad_left(prompts, max(map(len, prompts)), tokens.pad_id)
   rollouts = sample(jax.tree.map(jnp.asarray, params), tokens_PX, len_P,
                     np.arange(len(prompts), dtype=np.uint32), jax.random.key(0))
   ours, gaps = padding.completions(rollouts), []

@@ -41,8 +41,9 @@ def test_reads_texts_as_token_ids(run, tmp_path):
   assert run.texts.tokenizer.decode(got[0].ids) == "7;2#2" and got[0].ids[-1] == 1
   assert got[0].verdict == 1 and np.isnan(got[1].verdict) and got[2].verdict == .5
   assert got[2].prompt == got[0].prompt and [x.group for x in got] == ["a", "a", "4M7m2="]
-  assert stored.sampled_tokens(got) == 13
-  assert stored.sampled_tokens(stored.read(_file(tmp_path, _row(sampled=40)), run.texts)) == 40
+  assert stored.count_sampled_tokens(got) == 13
+  assert stored.count_sampled_tokens(stored.read(_file(tmp_path, _row(sampled=40)),
+                                                 run.texts)) == 40
 
 
 @pytest.mark.parametrize("row, message", [
@@ -60,18 +61,18 @@ def test_a_bad_row_is_one_line(run, tmp_path, row, message):
 def test_labels_come_from_values(run, tmp_path):
   completions = stored.read(_file(
       tmp_path, _row(values=[.5, 0.]), _row(values=[0., 1.]), _row(values=[None, 1.])), run.texts)
-  got = stored.labelled(completions, run.texts, "hard")
+  got = stored.add_labels(completions, run.texts, "hard")
   assert [x.labels for x in got] == [(1., 0.), (0., 1.)]   # An unknown value: left out.
-  assert stored.labelled(completions, run.texts, "soft")[0].labels == (.5, 0.)
+  assert stored.add_labels(completions, run.texts, "soft")[0].labels == (.5, 0.)
   with pytest.raises(ValueError, match="'7;2#2' has 1 values for 2 steps"):
-    stored.labelled(stored.read(_file(tmp_path, _row(values=[.5])), run.texts), run.texts, "soft")
+    stored.add_labels(stored.read(_file(tmp_path, _row(values=[.5])), run.texts), run.texts, "soft")
 
 
 def test_a_batch_is_whole_groups_filled_up(run, tmp_path):
-  completions = stored.labelled(stored.read(_file(
+  completions = stored.add_labels(stored.read(_file(
       tmp_path, *[_row("7;2#2", 1, "a", values=[.25, 1.])] * 2,
       *[_row("3#3", None, "b", values=[.75])]), run.texts), run.texts, "soft")
-  groups = stored.cut(stored.grouped(completions), 3)
+  groups = stored.split_groups(stored.group_completions(completions), 3)
   rollouts, outcome_B, labels_BT = stored.batch(groups, 0, run)
   a = 0 if rollouts.completion_len_B[0] == 6 else 3
   assert rollouts.completion_len_B[[a, a + 1, a + 2]].tolist() == [6, 6, 0]
@@ -85,7 +86,8 @@ def test_a_batch_is_whole_groups_filled_up(run, tmp_path):
 
 def test_an_epoch_has_every_group_once_in_an_order_of_its_own(run, tmp_path):
   rows = [_row(f"{i}#{i}", 1, str(i)) for i in range(8)]
-  groups = stored.cut(stored.grouped(stored.read(_file(tmp_path, *rows), run.texts)), 3)
+  groups = stored.split_groups(stored.group_completions(stored.read(_file(tmp_path, *rows),
+                                                                    run.texts)), 3)
   first = lambda step: [run.texts.tokenizer.decode(ids) for ids in
                         stored.batch(groups, step, run)[0].completions_BT[::3, :1]]
   epochs = [sum((first(4 * e + s) for s in range(4)), []) for e in range(2)]
@@ -97,11 +99,11 @@ def test_what_is_affordable(run, tmp_path):
   rows = [_row(f"{i}#{i}", 1, g) for i, g in enumerate("aabbb")]     # 4 tokens each.
   completions = stored.read(_file(tmp_path, *rows), run.texts)
   texts = lambda completions_: [x.row["completion"][0] for x in completions_]
-  assert texts(stored.affordable(completions, None, spread=True)) == list("01234")
-  assert texts(stored.affordable(completions, 12, spread=False)) == list("012")
-  assert texts(stored.affordable(completions, 15, spread=True)) == list("021")
+  assert texts(stored.limit_tokens(completions, None, spread=True)) == list("01234")
+  assert texts(stored.limit_tokens(completions, 12, spread=False)) == list("012")
+  assert texts(stored.limit_tokens(completions, 15, spread=True)) == list("021")
   with pytest.raises(ValueError, match="train_prm.max_sampled=3: the first completion took 4"):
-    stored.affordable(completions, 3, spread=False)
+    stored.limit_tokens(completions, 3, spread=False)
 
 
 def test_a_file_left_off_is_completed_by_whole_blocks(tmp_path):

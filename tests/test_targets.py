@@ -45,11 +45,11 @@ def test_a_compiler_that_is_missing_is_one_line(monkeypatch):
 
 def test_bandwidth_of_a_group_is_that_of_its_narrowest_way():
   h100 = targets.CHIPS["h100"]  # 8 share links of 450, each has 50 to the others.
-  of = lambda **sizes: targets.bandwidths(h100, dict(data=1, fsdp=1, tensor=1) | sizes)
-  assert of(fsdp=8) == dict(data=450e9, fsdp=450e9, tensor=450e9)
-  assert of(fsdp=32)["fsdp"] == 8 * 50e9             # Eight bring it to each node.
-  assert of(fsdp=8, tensor=8) == dict(data=450e9, fsdp=50e9, tensor=450e9)
-  assert of(data=2, fsdp=8)["data"] == 50e9
+  find_bandwidths = lambda **sizes: targets.bandwidths(h100, dict(data=1, fsdp=1, tensor=1) | sizes)
+  assert find_bandwidths(fsdp=8) == dict(data=450e9, fsdp=450e9, tensor=450e9)
+  assert find_bandwidths(fsdp=32)["fsdp"] == 8 * 50e9             # Eight bring it to each node.
+  assert find_bandwidths(fsdp=8, tensor=8) == dict(data=450e9, fsdp=50e9, tensor=450e9)
+  assert find_bandwidths(data=2, fsdp=8)["data"] == 50e9
 
 
 def test_seconds_are_those_of_each_resource():

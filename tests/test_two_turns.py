@@ -55,7 +55,7 @@ def batch(**columns):
 
 
 def reward(scored, name, **options):
-  rewards = resolve.measured(resolve.resolve("rewards", dict(options, name=name))(scored))[0]
+  rewards = resolve.split_metrics(resolve.resolve("rewards", dict(options, name=name))(scored))[0]
   return np.asarray(rewards)
 
 

@@ -153,7 +153,7 @@ def test_calibration_is_of_the_later_half_and_says_of_how_many(tmp_path):
   rows = [row(0, log_ratio=[9.0, 9.0])]
   rows += [row(s, prompt=f"p{s}", verdict=v, log_ratio=[log3, x]) for s in (1, 2, 3)
            for v, x in ((1.0, 0.0), (0.0, -2 * log3), (None, 0.0))]
-  calibrated = view.calibrated(rows, config_of())
+  calibrated = view.measure_calibration(rows, config_of())
   assert (calibrated["n"], calibrated["prompts"], calibrated["first"], calibrated["last"]) == (4, 2, 2, 3)
   of_bin = {b["low_edge"]: (b["n"], b["predicted"], b["right"]) for b in calibrated["bins"] if b["n"]}
   assert of_bin == {0.2: (2, pytest.approx(0.25), 0.0), 0.6: (2, pytest.approx(0.75), 1.0)}
@@ -165,7 +165,7 @@ def test_calibration_is_of_the_later_half_and_says_of_how_many(tmp_path):
 
 
 def test_what_differs_from_base_is_named(tmp_path):
-  def changes_of(config): return [c for c in view.compared(config) if c["differs"]]
+  def changes_of(config): return [c for c in view.compare_config(config) if c["differs"]]
   changes = {c["key"]: (c["value"], c["base"]) for c in changes_of(config_of())}
   assert changes["rollouts.step_separator"] == ('";"', "null")
   assert changes["prompts.options.n_min"] == ("5", "not there")

@@ -70,7 +70,7 @@ def step_of(name, microbatches=1, data=1, pack=False):
   mesh = sharding.make_mesh(**c.mesh)
   start = jax.tree.map(lambda x: 3 * x, transformer.init(CONFIG, jax.random.key(0)))
   copy = lambda: sharding.place(jax.device_get(start), mesh, copies=True)
-  models = dict.fromkeys(("policy", "prm"), build_models.on_mesh(CONFIG, mesh))
+  models = dict.fromkeys(("policy", "prm"), build_models.adapt_to_mesh(CONFIG, mesh))
   rate = 2.**14
   optimizer = optimizer_lib.Optimizer(*optax.sgd(rate), rate=lambda state: rate)
   state = records.TrainState(

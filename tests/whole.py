@@ -16,7 +16,7 @@ def _compiled(fn, options):
   return jax.jit(functools.partial(fn, **dict(options)))
 
 
-def of(module):
+def compile_module(module):
   """The module with its public functions under jit, in which named options are constants."""
   def whole(fn):
     @functools.wraps(fn)

@@ -141,11 +141,11 @@ def upd(args):
   learn = updates.device_stages(
       c, build_methods.resolve_methods(c), dict(policy=config, prm=config), mesh,
       dict.fromkeys(("learner", "prm", "value"), adamw))["update_policy"]
-  logps_of = passes_lib.compiled(config, 1.0, c.learner.microbatches, 1)
+  logps_of = passes_lib.compile_logps(config, 1.0, c.learner.microbatches, 1)
   params = sharding.place(params, mesh)
   state = records.TrainState(
       step=0, policy=params,
-      policy_opt=sharding.made(adamw.init, params, mesh),
+      policy_opt=sharding.compute_sharded(adamw.init, params, mesh),
       reference=jax.tree.map(jnp.copy, params), kl_coef=jnp.float32(args.beta))
   b, t = args.batch, args.new
   annotated = random_rollouts(config, args)

@@ -58,7 +58,7 @@ class Answers:
     answer = [self.draw.randrange(4, self.vocabulary) for _ in range(self.read)]
     self.waiting.append((time.monotonic() + self.seconds(self.draw), row, answer))
 
-  def ready(self, wait):
+  def take_ready(self, wait):
     if wait and self.waiting:
       time.sleep(max(min(self.waiting)[0] - time.monotonic(), 0))
     now = time.monotonic()

@@ -96,10 +96,10 @@ def shared(run):
     prm_BT = forward("prm", with_entropy=False)[0]
     reference_BT, scored_BT = jax.lax.stop_gradient((logps_BT, prm_BT))
     batch = batch.replace(prm_ref_logps_BT=reference_BT)
-    advantages = run.rewards_advantages.of_batch(fixed, batch.replace(
+    advantages = run.rewards_advantages.compute_from_batch(fixed, batch.replace(
         prm_logps_BT=scored_BT, prm_old_logps_BT=scored_BT))[0]
     total, _ = loss_of(advantages.replace(logps_BT=logps_BT, entropy_BT=entropy_BT), part.kl_coef_B)
-    own, _ = resolve.measured(run.methods.prm(batch.replace(prm_logps_BT=prm_BT)))
+    own, _ = resolve.split_metrics(run.methods.prm(batch.replace(prm_logps_BT=prm_BT)))
     both = total.mean() + own.mean()
     return records.Weighted(both, jnp.float32(1)), {}, None
 
@@ -150,7 +150,7 @@ def measure_shared(module, steps):
     state, *_ = lap("policy", lambda: run.update_policy(state, placed, i))
     if i: seconds.append(laps)  # The first step compiles.
   temporary = step.lower(*arguments(state, placed)).compile().memory_analysis()
-  return seconds, {"shared pass": temporary.temp_size_in_bytes} | run_memory.compiled_bytes(
+  return seconds, {"shared pass": temporary.temp_size_in_bytes} | run_memory.measure_compiled_bytes(
       run, run.shapes())
 
 

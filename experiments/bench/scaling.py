@@ -102,7 +102,7 @@ def planned(c, model, mesh):
   model = dataclasses.replace(
       model, dtype=c.model.dtype, param_dtype=c.model.param_dtype,
       attention=c.model.attention, remat=c.model.remat)
-  model = build_models.on_mesh(model, mesh)
+  model = build_models.adapt_to_mesh(model, mesh)
   methods = build_methods.resolve_methods(c)
   validation.check(c, methods)
   run_lib.check_cuts(c, sharding.row_shards(mesh))
@@ -268,7 +268,7 @@ def estimate_ratio(line, term):
 def _estimated(model, target, shape):
   c = config_of(shape, targets.parse(target).chip.platform, model in OFFLOADED)
   run = planned(c, MODELS[model], jax.sharding.AbstractMesh(shape, sharding.MESH_AXES))
-  return run_memory.cache_bytes(run) | run_memory.estimated_bytes(run, run.shapes())
+  return run_memory.cache_bytes(run) | run_memory.estimate_bytes(run, run.shapes())
 
 
 def main():

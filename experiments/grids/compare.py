@@ -18,7 +18,7 @@ from rlx.io import curves
 
 def differences(a, b, name):
   """Returns (key, value in a, value in b) where a JSON file differs; None if the key is absent."""
-  settings = [options.flat(json.loads(path.read_text())) if (path := f / name).exists() else {}
+  settings = [options.flatten(json.loads(path.read_text())) if (path := f / name).exists() else {}
               for f in (a, b)]
   return [(k, *(f.get(k) for f in settings))
           for k in sorted(settings[0].keys() | settings[1].keys())

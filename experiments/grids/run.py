@@ -368,7 +368,7 @@ def refuse_another(folder, cell):
   """
   there = cell_lib.read(folder)
   if there is None or there == cell: return
-  old, new = (options_lib.flat(dict(config=c.config, **c.changes)) for c in (there, cell))
+  old, new = (options_lib.flatten(dict(config=c.config, **c.changes)) for c in (there, cell))
   key = next(k for k in [*new, *old] if (k in old, old.get(k)) != (k in new, new.get(k)))
   say = lambda c: repr(c[key]) if key in c else "as in the config"
   raise ValueError(f"{folder}: {key} was {say(old)} there, now {say(new)}; take "
@@ -382,7 +382,7 @@ def changed(cells, folders):
     if cell_lib.state(folders[cell.name]) != "done" or not path.exists(): continue
     now = configured(cell).copy_and_resolve_references().to_dict()
     now["seed"] = cell.seed
-    old, new = (options_lib.flat(json.loads(text)) for text in (
+    old, new = (options_lib.flatten(json.loads(text)) for text in (
         path.read_text(), json.dumps(now, default=list)))
     differ = sorted(k for k in old.keys() | new.keys() if old.get(k) != new.get(k))
     if not differ: continue

@@ -24,9 +24,9 @@ def estimate(rewards, scored, gamma, fn):
       the tokens, or [B, T], which is taken as it is.
   Returns:
     advantages_BT, 0 on padding and on rows that are not valid.
-    {name: metric} of the estimator, see `resolve.measured`.
+    {name: metric} of the estimator, see `resolve.split_metrics`.
   """
-  advantages, metrics = resolve.measured(fn(with_rewards(scored, rewards)))
+  advantages, metrics = resolve.split_metrics(fn(with_rewards(scored, rewards)))
   if advantages.shape != scored.learn_BT.shape:
     return spread(advantages, scored.learn_BT, gamma=gamma), metrics
   return masked.where_valid(advantages, scored.learn_BT), metrics

@@ -245,7 +245,7 @@ def steps_loo(rewards_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_PG:
     Array([[ 1.,  0.,  0.],
            [-1., -1.,  0.]], dtype=float32)
   """
-  rewards_BK, has_BK, step_BT = _own(rewards_BT, step_ends_BT, learn_BT, include_last)
+  rewards_BK, has_BK, step_BT = _sum_steps(rewards_BT, step_ends_BT, learn_BT, include_last)
   by_group = lambda x_BK: x_BK.reshape(*learn_PG.shape, -1)
   has_PGK = by_group(has_BK) & learn_PG[:, :, None]
   rewards_PGK = masked.where_valid(by_group(rewards_BK), has_PGK)
@@ -284,7 +284,7 @@ def bounded_steps(rewards_BT: Array, step_ends_BT: Array, learn_BT: Array, learn
     >>> process.bounded_steps(rewards_BT, ends_BT, jnp.ones((1, 4), bool), jnp.array([[True]]))
     Array([[ 1., -5.,  0.,  0.]], dtype=float32)
   """
-  rewards_BK, has_BK, step_BT = _own(rewards_BT, step_ends_BT, learn_BT, include_last)
+  rewards_BK, has_BK, step_BT = _sum_steps(rewards_BT, step_ends_BT, learn_BT, include_last)
   bounded_BK = masked.where_valid(jnp.clip(rewards_BK, low, high), has_BK & learn_PG.reshape(-1, 1))
   return masked.where_valid(jnp.take_along_axis(bounded_BK, step_BT, axis=1), learn_BT)
 
@@ -308,7 +308,7 @@ def value_baseline(rewards_BT: Array, learn_BT: Array, learn_PG: Array) -> Array
   return rewards_BT - jnp.cumsum(rewards_BT, axis=1)
 
 
-def _own(rewards_BT, step_ends_BT, learn_BT, include_last):
+def _sum_steps(rewards_BT, step_ends_BT, learn_BT, include_last):
   """The summed reward of each step, whether the step counts, and each token's step.
 
   There are as many columns of steps (K) as tokens.

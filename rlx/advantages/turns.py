@@ -117,7 +117,8 @@ def loo(rewards_BT: Array, turn_BT: Array, learn_BT: Array, learn_PG: Array, *,
   rewards_BK, has_BK = _turns(rewards_BT, turn_BT, learn_BT, learn_PG)
   returns_BK = masked.accumulate(rewards_BK, gamma, reverse=True)
   kind_BK = jnp.broadcast_to(jnp.arange(has_BK.shape[1])[None], has_BK.shape)
-  return _on_tokens(_leave_one_out(returns_BK, kind_BK, has_BK, learn_PG), turn_BT, learn_BT)
+  return _spread_over_tokens(_leave_one_out(returns_BK, kind_BK, has_BK, learn_PG), turn_BT,
+                             learn_BT)
 
 
 @method
@@ -159,7 +160,7 @@ def grpo(rewards_BT: Array, turn_BT: Array, learn_BT: Array, learn_PG: Array, *,
   has_BK = has_BK & counts_PG.reshape(-1, 1)
   kind_BK = (masked.last(has_BK) if norm == "separate" else jnp.zeros_like(has_BK)).astype(int)
   scores_BK = _scores(rewards_BK, kind_BK, has_BK, learn_PG, use_std, eps)[0]
-  return _on_tokens(masked.accumulate(scores_BK, gamma, reverse=True), turn_BT, learn_BT)
+  return _spread_over_tokens(masked.accumulate(scores_BK, gamma, reverse=True), turn_BT, learn_BT)
 
 
 @method(centres=True)
@@ -210,7 +211,7 @@ def prefix(rewards_BT: Array, turn_BT: Array, turn_prefix_BT: Array, learn_BT: A
   if alone == "episode":
     episode_B1 = group.rloo(_episodes(rewards_BK, learn_PG), learn_PG).reshape(-1, 1)
     advantages_BK = jnp.where(alone_BK, episode_B1, advantages_BK)
-  return (_on_tokens(advantages_BK, turn_BT, learn_BT),
+  return (_spread_over_tokens(advantages_BK, turn_BT, learn_BT),
           {"alone": masked.mean(alone_BK.astype(rewards_BT.dtype), has_BK)})
 
 
@@ -257,7 +258,7 @@ def gigpo(rewards_BT: Array, turn_BT: Array, turn_prefix_BT: Array, learn_BT: Ar
   episode_PG = (group.grpo(episode_PG, learn_PG, eps=eps) if use_std else
                 group.mean_baseline(episode_PG, learn_PG))
   advantages_BK = episode_PG.reshape(-1, 1) + omega * turn_BK
-  return (_on_tokens(advantages_BK, turn_BT, learn_BT),
+  return (_spread_over_tokens(advantages_BK, turn_BT, learn_BT),
           {"alone": masked.mean((n_BK < 2).astype(rewards_BT.dtype), has_BK)})
 
 
@@ -282,7 +283,7 @@ def _histories(turn_prefix_BT, turn_BT, has_BK, learn_BT, learn_PG):
   return jax.vmap(lambda x: jnp.searchsorted(jnp.sort(x), x))(number_PN).reshape(has_BK.shape)
 
 
-def _on_tokens(x_BK, turn_BT, learn_BT):
+def _spread_over_tokens(x_BK, turn_BT, learn_BT):
   """For each token the entry of its turn."""
   return jnp.take_along_axis(x_BK, jnp.where(learn_BT, turn_BT, 0), axis=1)
 
@@ -292,7 +293,7 @@ def _episodes(rewards_BK, learn_PG):
   return jnp.sum(rewards_BK, axis=1).reshape(learn_PG.shape)
 
 
-def _by_kind(x_BK, kind_BK, learn_PG, combine):
+def _reduce_by_kind(x_BK, kind_BK, learn_PG, combine):
   """For each turn the sum ("add") or maximum ("max") over the prompt's turns of its kind."""
   x_PN, kind_PN = (a.reshape(len(learn_PG), -1) for a in (x_BK, kind_BK))
   at = jnp.arange(len(x_PN))[:, None], kind_PN
@@ -302,29 +303,29 @@ def _by_kind(x_BK, kind_BK, learn_PG, combine):
 
 def _count(kind_BK, has_BK, learn_PG):
   """Turns of the same kind as each turn, itself included."""
-  return _by_kind(has_BK.astype(jnp.int32), kind_BK, learn_PG, "add")
+  return _reduce_by_kind(has_BK.astype(jnp.int32), kind_BK, learn_PG, "add")
 
 
-def _centred(x_BK, kind_BK, has_BK, learn_PG):
+def _subtract_mean(x_BK, kind_BK, has_BK, learn_PG):
   """What exceeds the mean of the turns of the same kind, and their number; 0 for no turn."""
   # Below the largest: exactly 0 where all are equal, also under jit.
-  largest_BK = _by_kind(jnp.where(has_BK, jax.lax.stop_gradient(x_BK), -jnp.inf), kind_BK,
-                        learn_PG, "max")
+  largest_BK = _reduce_by_kind(jnp.where(has_BK, jax.lax.stop_gradient(x_BK), -jnp.inf), kind_BK,
+                               learn_PG, "max")
   below_BK = masked.where_valid(x_BK - jnp.where(has_BK, largest_BK, 0), has_BK)
   n_BK = _count(kind_BK, has_BK, learn_PG)
-  mean_BK = _by_kind(below_BK, kind_BK, learn_PG, "add") / jnp.maximum(n_BK, 1)
+  mean_BK = _reduce_by_kind(below_BK, kind_BK, learn_PG, "add") / jnp.maximum(n_BK, 1)
   return masked.where_valid(below_BK - mean_BK, has_BK), n_BK
 
 
 def _leave_one_out(x_BK, kind_BK, has_BK, learn_PG):
   """Each turn minus the mean of the others of its kind; 0 where there is no other."""
-  centred_BK, n_BK = _centred(x_BK, kind_BK, has_BK, learn_PG)
+  centred_BK, n_BK = _subtract_mean(x_BK, kind_BK, has_BK, learn_PG)
   return centred_BK * (n_BK.astype(x_BK.dtype) / jnp.maximum(n_BK - 1, 1))
 
 
 def _scores(x_BK, kind_BK, has_BK, learn_PG, use_std, eps):
   """Each turn minus the mean of those of its kind, over their std if asked; their number."""
-  centred_BK, n_BK = _centred(x_BK, kind_BK, has_BK, learn_PG)
+  centred_BK, n_BK = _subtract_mean(x_BK, kind_BK, has_BK, learn_PG)
   if not use_std: return centred_BK, n_BK
-  var_BK = _by_kind(centred_BK**2, kind_BK, learn_PG, "add") / jnp.maximum(n_BK - 1, 1)
+  var_BK = _reduce_by_kind(centred_BK**2, kind_BK, learn_PG, "add") / jnp.maximum(n_BK - 1, 1)
   return centred_BK / (masked.root(var_BK) + eps), n_BK

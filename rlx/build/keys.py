@@ -26,7 +26,7 @@ def check(config: Config) -> None:
   Raises:
     ValueError: one line with the key, its value and what is allowed.
   """
-  given = options.flat(config.to_dict())
+  given = options.flatten(config.to_dict())
   for key, value in given.items():
     section, _, option = key.rpartition(".")
     old = str(value) if option == "name" else f"{given.get(f'{section}.name')}.{option}"
@@ -38,16 +38,16 @@ def check(config: Config) -> None:
     if key not in given and not key.startswith(FREE): raise ValueError(f"{key} is missing.")
   for key, value in given.items():
     section = key.rpartition(".")[0]
-    if section in ("rewards", "advantages") and allowed(key) is None:
+    if section in ("rewards", "advantages") and find_range(key) is None:
       raise ValueError(f"{key}={value!r:.80}: a section with the name of a method.")
-    if allowed(key) is None and not key.startswith(FREE) and not allowed(f"{section}.name"):
+    if find_range(key) is None and not key.startswith(FREE) and not find_range(f"{section}.name"):
       check_exists(base.get_config(), key)
       raise ValueError(f"{key}={value!r:.80}: a section of keys.")
     is_of_source = key.startswith("prompts.options.")
-    ranges.check(key, value, allowed(key) or (ranges.FINITE if is_of_source else None))
+    ranges.check(key, value, find_range(key) or (ranges.FINITE if is_of_source else None))
 
 
-def allowed(key: str) -> ranges.Range | ranges.Kind | None:
+def find_range(key: str) -> ranges.Range | ranges.Kind | None:
   """What configs/base.py declares for a key; None where the function of its section does."""
   parts = key.split(".")
   of_any_term = ".".join((parts[0], "*", *parts[2:]))

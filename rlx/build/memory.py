@@ -73,11 +73,11 @@ def memory_terms(run: run_lib.Run, limit: int | None) -> Iterator[tuple[dict, di
     limit: bytes of a device; None if it is not known, and the steps are not compiled.
   """
   state = run.shapes()
-  held, caches = held_bytes(state), cache_bytes(run)
-  stages = caches | estimated_bytes(run, state)
+  held, caches = count_state_bytes(state), cache_bytes(run)
+  stages = caches | estimate_bytes(run, state)
   yield held, stages, "estimated"
   if limit is not None and memory.need(held, stages) > _SURE * limit:
-    yield held, caches | compiled_bytes(run, state), "compiled"
+    yield held, caches | measure_compiled_bytes(run, state), "compiled"
 
 
 def refusal(run: run_lib.Run, held: dict, stages: dict, limit: int | None) -> str | None:
@@ -86,7 +86,7 @@ def refusal(run: run_lib.Run, held: dict, stages: dict, limit: int | None) -> st
   return memory.refusal(held, stages, limit, _advice(run))
 
 
-def held_bytes(state: records.TrainState) -> dict[str, int]:
+def count_state_bytes(state: records.TrainState) -> dict[str, int]:
   """Returns {term: bytes} of the TrainState, which is held during the whole run."""
   terms = {"policy + optimizer": (state.policy, state.policy_opt),
            "PRM + optimizer": (state.prm, state.prm_opt),
@@ -112,7 +112,8 @@ def cache_bytes(run: run_lib.Run) -> dict[str, int]:
   attention=blocks takes less than the rest, as XLA on CPU stores little of a layer.
   """
   sizes, mesh = run.sizes, run.passes.mesh
-  m, t = size.part(run.passes.models["policy"], mesh.shape["tensor"]), sizes.completion_tokens
+  m, t = size.shard_config(run.passes.models["policy"],
+                           mesh.shape["tensor"]), sizes.completion_tokens
   weights = (size.param_count(dataclasses.replace(m, tied_head=False))
              * jnp.dtype(m.dtype).itemsize)
   table = m.vocab_size * m.d_model
@@ -133,7 +134,7 @@ def cache_bytes(run: run_lib.Run) -> dict[str, int]:
               sizes.eval_batch, sizes.eval_samples, run.sampling.slots["sampled"])}
 
 
-def estimated_bytes(run: run_lib.Run, state: records.TrainState) -> dict[str, int]:
+def estimate_bytes(run: run_lib.Run, state: records.TrainState) -> dict[str, int]:
   """Returns {term: bytes}: upper bounds, in closed form, of what the steps need besides the state.
 
   A position of the batch is counted as 64 bytes: its token, its index in the packing plan, and a
@@ -144,7 +145,7 @@ def estimated_bytes(run: run_lib.Run, state: records.TrainState) -> dict[str, in
   batch = sizes.rows // o.shards
   def stage_bytes(bytes_fn: Callable[..., int], config: transformer.DecoderConfig, rows: int,
                   parts: int, width: int = width, **more: Any) -> int:
-    part, config = -(-rows // parts), size.part(config, mesh["tensor"])
+    part, config = -(-rows // parts), size.shard_config(config, mesh["tensor"])
     return 64 * rows * width + bytes_fn(
         config, part, width, part * t, gathered=mesh["fsdp"] > 1, **more)
   # A reference answer may follow a completion of full length.
@@ -216,13 +217,13 @@ def compile_program(program: Program, mesh: dict[str, int]) -> Compiled:
       work=program_text.work(text, mesh, program.longest)), compile_s=seconds)
 
 
-def compiled_bytes(run: run_lib.Run, state: records.TrainState) -> dict[str, int]:
+def measure_compiled_bytes(run: run_lib.Run, state: records.TrainState) -> dict[str, int]:
   """Compiles the steps and returns {term: bytes} that they need besides the state."""
-  return by_term(compile_program(program, dict(run.passes.mesh.shape))
+  return max_by_term(compile_program(program, dict(run.passes.mesh.shape))
                   for program in trace_steps(run, state))
 
 
-def by_term(programs_: Iterable[Compiled]) -> dict[str, int]:
+def max_by_term(programs_: Iterable[Compiled]) -> dict[str, int]:
   needed: dict[str, int] = {}
   for x in programs_: needed[x.term] = max(needed.get(x.term, 0), x.need)
   return needed
@@ -230,7 +231,7 @@ def by_term(programs_: Iterable[Compiled]) -> dict[str, int]:
 
 def trace_programs(run: run_lib.Run, state: records.TrainState) -> Iterator[Program]:
   """All programs of an RL iteration that grow with the model or the batch, and of evaluation."""
-  params, chunk = state.full("policy"), run.sizes.chunk
+  params, chunk = state.join_params("policy"), run.sizes.chunk
   for name, term, label in (
       ("hand-over", _SAMPLING, "hand-over"), ("train", _SAMPLING, ""),
       ("greedy", _EVALUATION, ", greedy"), ("sampled", _EVALUATION, ", evaluation")):
@@ -258,7 +259,7 @@ def trace_steps(run: run_lib.Run, state: records.TrainState) -> Iterator[Program
   logps_BT = batch.sampler_logps_BT  # Others have its shape.
   prm = {name: logps_BT for name in ("prm_logps_BT", "prm_old_logps_BT")}
   scored = batch if run.updates["prm"].uses_own_pass else batch.replace(**prm)
-  trained = jax.eval_shape(run.rewards_advantages.of_batch, state, batch.replace(
+  trained = jax.eval_shape(run.rewards_advantages.compute_from_batch, state, batch.replace(
       **(prm if state.prm is not None else {})))[0]
   if not run.update_policy.learner.has_one_step: trained = trained.replace(old_logps_BT=logps_BT)
 
@@ -282,8 +283,8 @@ def trace_steps(run: run_lib.Run, state: records.TrainState) -> Iterator[Program
   for name, model, temperature in (("policy", "policy", o.temperature),
                                    ("reference", "policy", 1.0), ("prm", "prm", 1.0)):
     if getattr(state, name) is not None:
-      fn = passes_lib.compiled(o.models[model], temperature, o.parts, o.shards)
-      params = state.full(name)
+      fn = passes_lib.compile_logps(o.models[model], temperature, o.parts, o.shards)
+      params = state.join_params(name)
       yield Program(_SCORING, f"scoring, {name}",
                     fn.trace(params, rollouts, plan(b, o.parts)), params)
   if state.prm_opt is not None:

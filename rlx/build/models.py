@@ -23,7 +23,7 @@ def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding
   made = jax.eval_shape if shapes else lambda fn, *args: fn(*args)
   config, base, tokenizer = load_model(c, c.model.path, shapes)
   sharding.check(base, mesh)
-  config, params, frozen = on_mesh(config, mesh), base, None
+  config, params, frozen = adapt_to_mesh(config, mesh), base, None
   if c.lora.rank:
     config = dataclasses.replace(config, lora_scale=c.lora.alpha / c.lora.rank)
     params = made(lambda base: lora.init(base, rng.key(c.seed, "lora"), rank=c.lora.rank,
@@ -32,15 +32,15 @@ def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding
   models = dict(policy=(config, params), prm=(config, params))
   if methods.needs("prm_logps_BT") and c.prm.path is not None:
     prm_config, prm_params, prm_tokenizer = load_model(c, c.prm.path, shapes)
-    models["prm"] = on_mesh(prm_config, mesh), prm_params
+    models["prm"] = adapt_to_mesh(prm_config, mesh), prm_params
     if prm_tokenizer.vocabulary != tokenizer.vocabulary:
       raise ValueError(f"prm.path={c.prm.path!r}: its tokenizer differs from "
                        f"that of model.path={c.model.path!r}.")
   return models, frozen, tokenizer
 
 
-def on_mesh(config: transformer.DecoderConfig,
-            mesh: jax.sharding.Mesh) -> transformer.DecoderConfig:
+def adapt_to_mesh(config: transformer.DecoderConfig,
+                  mesh: jax.sharding.Mesh) -> transformer.DecoderConfig:
   """A DecoderConfig for the devices of a mesh.
 
   Activations and caches are sharded by rows: without these constraints XLA keeps the parameters in
@@ -110,7 +110,7 @@ def load_sft_model(c: keys.Config) -> Model:
   options = {f.name: f.default for f in dataclasses.fields(transformer.DecoderConfig)}
   needed = {k for k, v in options.items() if v is dataclasses.MISSING}
   needed = needed - {"vocab_size"} | {"alphabet"}
-  if needed - sizes.keys() or any(keys.allowed(f"sft.fresh.{name}") is None for name in sizes):
+  if needed - sizes.keys() or any(keys.find_range(f"sft.fresh.{name}") is None for name in sizes):
     raise ValueError(f"sft.fresh has {sorted(sizes)}; needed are {sorted(needed)}.")
   tokens = tokenizer_io.characters(sizes.pop("alphabet"))
   config = transformer.DecoderConfig(

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 def read_options(cls: type[T], c: keys.Config, **values: Any) -> T:
   """An instance of a dataclass of core/options.py, with the values of config keys."""
-  return options_lib.read(cls, setting(c), **values)
+  return options_lib.fill(cls, setting(c), **values)
 
 
 def setting(c: keys.Config) -> Callable[[str], Any]:

@@ -126,7 +126,7 @@ def _use_rewards(config: keys.Config, reward: Rewards, coefficients: Mapping[str
   if unknown := sorted(set(coefficients) - set(rewards)):
     raise ValueError(f"coefficients: no reward {unknown[0]!r}; there are {list(rewards)}.")
   if not rewards: raise ValueError("reward: there are none.")
-  tried = {name: _tried(fn, rows) for name, fn in rewards.items()}
+  tried = {name: _try_reward(fn, rows) for name, fn in rewards.items()}
   terms, estimators = dict(config.rewards), dict(config.advantages)
   if "outcome" not in terms: raise ValueError("reward: the config has no term rewards.outcome.")
   outcome, estimator = terms.pop("outcome"), estimators.pop("outcome", None)
@@ -186,7 +186,7 @@ def _read(source: Rows, name: str, key: str, split: str | None = None) -> list[d
     split = "test" if key == "eval_rows" else "train"
   out = []
   for i, row in enumerate(io_rows.rows(source, split, key)):
-    columns = {str(column): _plain(value, f"{name} {i}: column {column!r}")
+    columns = {str(column): _to_json_value(value, f"{name} {i}: column {column!r}")
                for column, value in row.items() if column != "split"}
     if not isinstance(columns.get("prompt"), str) or not columns["prompt"]:
       raise ValueError(f"{name} {i}: a text is needed in the column `prompt`; it has "
@@ -196,7 +196,7 @@ def _read(source: Rows, name: str, key: str, split: str | None = None) -> list[d
   return out
 
 
-def _plain(value: Any, where: str) -> Any:
+def _to_json_value(value: Any, where: str) -> Any:
   """The value as json writes and reads it."""
   if hasattr(value, "tolist"): value = value.tolist()  # Of numpy.
   try:
@@ -209,7 +209,7 @@ def _hash(row: dict) -> int:
   return zlib.crc32(json.dumps(row["columns"], sort_keys=True).encode())
 
 
-def _tried(fn: Any, rows: list[dict]) -> tuple[reward_function.RewardFunction, bool]:
+def _try_reward(fn: Any, rows: list[dict]) -> tuple[reward_function.RewardFunction, bool]:
   """(verifier, does it return lists) of a reward function, which is called on the reference
   answers of a few rows.
 

@@ -12,7 +12,7 @@ from rlx.stages import model_fields
 
 def plan_fields(c: keys.Config, methods: methods_lib.Methods) -> list[fields.Field]:
   """The Fields to compute for a batch, see `fields.plan`."""
-  declared, readers = methods.declared(), list(_readers(c, methods))
+  declared, readers = methods.list_fields(), list(_readers(c, methods))
   planned = fields.plan(declared, readers, RESOURCES, options_lib.setting(c))
   if any(f.where == "model" and f.statistic for f in planned):  # The same pass gives it.
     readers.append(fields.Reader("learner", ("old_logps_BT",)))
@@ -34,7 +34,8 @@ def _readers(c: keys.Config, methods: methods_lib.Methods) -> Iterator[fields.Re
 
 def plan_prm_fields(c: keys.Config, methods: methods_lib.Methods) -> list[fields.Field]:
   """The Fields that the update of an implicit PRM reads."""
-  return fields.plan(methods.declared(), _prm_readers(methods), RESOURCES, options_lib.setting(c))
+  return fields.plan(methods.list_fields(), _prm_readers(methods), RESOURCES,
+                     options_lib.setting(c))
 
 
 def _prm_readers(methods: methods_lib.Methods) -> tuple[fields.Reader, fields.Reader]:
@@ -73,7 +74,7 @@ def find_statistics(c: keys.Config, methods: methods_lib.Methods) -> tuple[tuple
     ((field, spec), ...) for the policy being updated, and the same for the policy before its
     update. A spec is what models/logps.py computes; an option that is a config key has its value.
   """
-  value, declared = options_lib.setting(c), methods.declared()
+  value, declared = options_lib.setting(c), methods.list_fields()
   read = {name for fn in (*methods.readers().values(), methods.auxiliary) if fn
           for name in methods_lib.all_fields(fn)}
   def find(where: str) -> tuple:

@@ -31,7 +31,7 @@ def texts_and_dialogues(c: keys.Config, tokenizer: tokenizer_io.Tokenizer
   dialogues = dialogue.Dialogues(
       runner.Runner(c.environment.name, given, workers=e.workers, timeout_s=e.timeout_s),
       options_lib.read_options(dialogue.Options, c), texts.template)
-  return dataclasses.replace(texts, template=dialogues.opening), dialogues
+  return dataclasses.replace(texts, template=dialogues.open_episode), dialogues
 
 
 Splits = tuple[list[records.Prompt], list[records.Prompt]]
@@ -72,17 +72,17 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
   """Returns (training prompts, held-out prompts), filtered and without common texts."""
   def load(split: str, at_most: int | None = None) -> list[records.Prompt]:
     prompts = itertools.islice(read_prompts(c, split), at_most)
-    kept = filters.unique(list(prompts), is_episode=c.environment.name is not None)
-    return filters.by_length(kept, lambda p: len(texts.prompt_ids(p)), c.prompts.max_tokens)
+    kept = filters.drop_duplicates(list(prompts), is_episode=c.environment.name is not None)
+    return filters.drop_longer(kept, lambda p: len(texts.prompt_ids(p)), c.prompts.max_tokens)
   # Reads twice as many rows as held-out prompts are wanted, because the filters drop some.
   held_out = (load(c.eval.split, 2 * c.eval.prompts)[:c.eval.prompts]
               if "eval" in splits else [])
-  train = filters.not_in(load(c.prompts.split), held_out) if "train" in splits else []
+  train = filters.drop_held_out(load(c.prompts.split), held_out) if "train" in splits else []
   return train[:c.prompts.limit], held_out
 
 
-def checked_prompts(c: keys.Config, draw: int, texts: texts_lib.Texts,
-                    splits: Collection[str]) -> Splits:
+def load_and_check_prompts(c: keys.Config, draw: int, texts: texts_lib.Texts,
+                           splits: Collection[str]) -> Splits:
   """Returns (training prompts, held-out prompts) after a check that there are enough of them."""
   train_prompts, eval_prompts = load_prompts(c, texts, splits)
   if "eval" in splits and not eval_prompts:

@@ -107,13 +107,13 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   methods = build_methods.resolve_methods(c)
   validation.check(c, methods)
   _check_learns(c, methods, learns)
-  sizes, splits = sizes_of(c), needed_splits(c, learns) if splits is None else splits
+  sizes, splits = sizes_of(c), choose_splits(c, learns) if splits is None else splits
   shapes_only, mesh = mesh is not None, sharding.make_mesh(**c.mesh) if mesh is None else mesh
   check_cuts(c, sharding.row_shards(mesh))
   models, frozen, tokenizer = build_models.load_models(c, methods, mesh, shapes_only)
   configs = {name: config for name, (config, _) in models.items()}
   texts, dialogues = build_prompts.texts_and_dialogues(c, tokenizer)
-  train_prompts, eval_prompts = build_prompts.checked_prompts(c, sizes.draw, texts, splits)
+  train_prompts, eval_prompts = build_prompts.load_and_check_prompts(c, sizes.draw, texts, splits)
   if dialogues: dialogues.start(tokenizer, (train_prompts + eval_prompts)[0])
   verifier_pool = build_verifiers.pool_of(c, train_prompts + eval_prompts)
   build_verifiers.check_prompts(c, train_prompts + eval_prompts)
@@ -179,7 +179,7 @@ def _check_learns(c: keys.Config, methods: methods_lib.Methods, learns: str) -> 
     raise ValueError("rewards: none reads a PRM, so there is none; add implicit.process.")
 
 
-def needed_splits(c: keys.Config, learns: str) -> tuple[str, ...]:
+def choose_splits(c: keys.Config, learns: str) -> tuple[str, ...]:
   """The splits of prompts that are sampled, see `build`; stored completions need none."""
   if not learns: return ("eval",)
   is_stored = (c.train_prm.rollouts is not None and c.train_prm.held_out is not None

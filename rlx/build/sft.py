@@ -53,7 +53,8 @@ class Sft:
     """The TrainState of the policy before the first step."""
     policy = sharding.place(self.params, self.mesh)
     return records.TrainState(step=0, policy=policy,
-                              policy_opt=sharding.made(self.optimizer.init, policy, self.mesh))
+                              policy_opt=sharding.compute_sharded(self.optimizer.init, policy,
+                                                                  self.mesh))
 
   def batch(self, step: int) -> records.Rollouts:
     """Rollouts of worked examples, on the mesh."""
@@ -73,7 +74,7 @@ class Sft:
       assert self.dialogues is not None
       p = self.prompts[i]
       draw = np.random.default_rng([self.seed, rng.number("sft"), rng.number(p.id)])
-      self._episodes[i] = self.dialogues.played(p, self.demonstrate(p, draw))
+      self._episodes[i] = self.dialogues.play(p, self.demonstrate(p, draw))
     return self._episodes[i]
 
   @functools.cached_property
@@ -82,7 +83,7 @@ class Sft:
     return learner_step.make(
         self._loss, self.optimizer, microbatches=self.microbatches,
         shards=sharding.row_shards(self.mesh),
-        pinned=functools.partial(sharding.pinned, mesh=self.mesh))
+        pinned=functools.partial(sharding.pin, mesh=self.mesh))
 
   def _loss(self, params: records.Params,
             rollouts: records.Rollouts) -> tuple[records.Weighted, dict, None]:
@@ -116,6 +117,7 @@ def build_sft(config: keys.Config) -> Sft:
   if dialogues: dialogues.start(tokenizer, prompts[0])
   build_prompts.note_template(texts, prompts[0])
   return options_lib.read_options(
-      Sft, c, model=build_models.on_mesh(model_config, mesh), params=params, tokenizer=tokenizer,
+      Sft, c, model=build_models.adapt_to_mesh(model_config, mesh), params=params,
+      tokenizer=tokenizer,
       texts=texts, prompts=prompts, demonstrate=demonstrate, dialogues=dialogues,
       optimizer=updates.optimizer_of(c, "sft"), mesh=mesh)

@@ -60,19 +60,20 @@ class InitialState:
   def _make(self, params: dict[str, records.Params], frozen: records.Params) -> records.TrainState:
     policy, prm = params["policy"], params["prm"]
     number = lambda x: sharding.place(jnp.float32(x), self.mesh)
-    parts = dict(self._learn("policy", "learner", policy), kl_coef=number(self.kl_coef),
+    parts = dict(self._make_trained("policy", "learner", policy), kl_coef=number(self.kl_coef),
                  frozen=None if frozen is None else self._copy(frozen))
     if self.has_kl_reference: parts["kl_reference"] = self._copy(policy)
     if self.has_reference: parts["reference"] = self._copy(
         build_models.freeze(policy, self.frozen_dtype))
     if self.has_prm:
-      parts |= self._learn("prm", "prm", prm if self.labels is None else
-                           value_model.init(self.configs["prm"], prm))
+      parts |= self._make_trained("prm", "prm", prm if self.labels is None else
+                                  value_model.init(self.configs["prm"], prm))
       if self.prm_order == "none": del parts["prm_opt"]
       if self.prm_reference == "self":
         parts["prm_reference"] = self._copy(build_models.freeze(prm, self.frozen_dtype))
     if self.has_value:
-      parts |= self._learn("value", "value", value_model.init(self.configs["policy"], policy))
+      parts |= self._make_trained("value", "value",
+                                  value_model.init(self.configs["policy"], policy))
     if self.sampler_every > 1: parts["sampler"] = self._copy(policy)
     if self.has_reward_std: parts["reward_std"] = number(jnp.nan)
     return records.TrainState(step=0, **parts)
@@ -80,17 +81,17 @@ class InitialState:
   def _copy(self, params: records.Params) -> records.Params:
     return sharding.place(params, self.mesh, copies=True)
 
-  def _learn(self, name: str, optimizer_name: str, params: records.Params) -> dict[str, Any]:
+  def _make_trained(self, name: str, optimizer_name: str, params: records.Params) -> dict[str, Any]:
     """The entries of a model that learns."""
     params = self._copy(params)
     init = self.optimizers[optimizer_name].init
-    return {name: params, f"{name}_opt": sharding.made(init, params, self.mesh)}
+    return {name: params, f"{name}_opt": sharding.compute_sharded(init, params, self.mesh)}
 
   def place_idle(self, state: records.TrainState) -> records.TrainState:
     """The state, or its shapes, as it is between updates: see `offload_optimizers`."""
     if not self.offload: return state
     return dataclasses.replace(state, **{
-        name: sharding.moved(getattr(state, name), "pinned_host")
+        name: sharding.move_to_memory(getattr(state, name), "pinned_host")
         for name in ("policy_opt", "prm_opt", "value_opt")})
 
 

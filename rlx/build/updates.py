@@ -104,8 +104,8 @@ def optimizer_of(c: keys.Config, name: str) -> optimizer.Optimizer:
   updates = 1 if name == "sft" else c[name].epochs * c[name].minibatches
   adamw = optimizer.adamw(**c[name].optimizer, updates=updates)
   if c.model.param_dtype == "float32" or c.lora.rank: return adamw  # Adapters are float32.
-  return optimizer.over_bfloat16(adamw, rng.key(c.seed, "rounding", rng.number(name)),
-                                 param_update=c.model.param_update)
+  return optimizer.wrap_for_bfloat16(adamw, rng.key(c.seed, "rounding", rng.number(name)),
+                                     param_update=c.model.param_update)
 
 
 def find_token_id(c: keys.Config, tokenizer: tokenizer_io.Tokenizer) -> int | None:

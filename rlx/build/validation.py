@@ -84,7 +84,7 @@ def _check_rollouts(c: keys.Config, methods: methods_lib.Methods) -> None:
     _refuse(c, "prompts.per_step", f"at most {_ROWS} completions a step, with {group}")
   if r.slots is not None and r.slots % r.per_prompt:
     _refuse(c, "rollouts.slots", f"None, from the device's memory, or a multiple of {group}")
-  readers = methods.reading("sampler_logps_BT")
+  readers = methods.find_readers("sampler_logps_BT")
   if r.demonstration.name is not None and readers:
     _refuse(c, "rollouts.demonstration.name",
             f"None with {', '.join(readers)}, which reads the sampler's log-probs; those of a "
@@ -96,7 +96,7 @@ def _check_rollouts(c: keys.Config, methods: methods_lib.Methods) -> None:
         "rollouts.demonstration.name": None, "rollouts.rehearsal": 0})
   if r.rehearsal >= c.prompts.per_step:
     _refuse(c, "rollouts.rehearsal", f"below prompts.per_step={c.prompts.per_step}")
-  learners = methods.asking("rehearsal_BT")
+  learners = methods.find_requiring("rehearsal_BT")
   if learners and not r.rehearsal:
     _refuse(c, "rollouts.rehearsal", f"{learners[0]} learns from them: at least 1")
   if r.rehearsal and not learners:
@@ -214,7 +214,7 @@ def _check_steps(c: keys.Config, methods: methods_lib.Methods) -> None:
   if c.train_prm.labels is not None: needing.append("train_prm.labels")
   needing += [f"rewards.{term}.granularity='step'" for term, spec in c.rewards.items()
               if spec.get("granularity") == "step"]
-  needing += methods.asking("step_ends_BT")
+  needing += methods.find_requiring("step_ends_BT")
   if needing: _refuse(c, "rollouts.step_separator", f"{needing[0]} needs it")
 
 
@@ -247,7 +247,7 @@ def _try_methods(c: keys.Config, methods: methods_lib.Methods) -> None:
       return run(lambda: fn and fn(record))
     except ValueError as e:
       raise ValueError(f"{key}.{e}") from None
-  shapes = {term: resolve.measured(attempt(f"rewards.{term}", fn, scored))[0].shape
+  shapes = {term: resolve.split_metrics(attempt(f"rewards.{term}", fn, scored))[0].shape
             for term, (_, fn) in methods.rewards.items()}
   for name, (_, fn) in methods.estimators.items():
     rewards = np.zeros(shapes.get(name, scored.action_BT.shape), np.float32)
@@ -278,7 +278,7 @@ def find_comparing(c: keys.Config, methods: methods_lib.Methods) -> list[str]:
   rewards_B = jnp.repeat(jnp.arange(_FEW, dtype=jnp.float32), c.rollouts.per_prompt)
   batch = combine.with_rewards(scored, rewards_B)
   return [name for name, (_, fn) in methods.estimators.items()
-          if not np.any(resolve.measured(fn(batch))[0])]
+          if not np.any(resolve.split_metrics(fn(batch))[0])]
 
 
 def _make_example(c: keys.Config, methods: methods_lib.Methods) -> records.Batch:
@@ -291,7 +291,7 @@ def _make_example(c: keys.Config, methods: methods_lib.Methods) -> records.Batch
   tried = (*methods.readers().values(), methods.prm, methods.auxiliary, methods.filter_groups)
   names = [*(f.name for f in plan_lib.plan_fields(c, methods)),
            *(name for fn in tried if fn for name in fn.required)]
-  columns = fields.example(methods.declared(), names, sizes)
+  columns = fields.example(methods.list_fields(), names, sizes)
   return records.Batch(c.rollouts.per_prompt, **{
       name: x for name, x in columns.items() if name not in records.DERIVED})
 

@@ -61,7 +61,7 @@ def prompt_rows_of(c: keys.Config, methods: methods_lib.Methods, tokenizer: toke
   read = {path: wanted for path in paths if (wanted := pool_.fields_of(path))}
   declared = fields.table(*dict.fromkeys(inspect.getmodule(pool_.lookup(path)) for path in read))
   planned = fields.plan(
-      methods.declared() | declared, [fields.Reader(*item) for item in read.items()],
+      methods.list_fields() | declared, [fields.Reader(*item) for item in read.items()],
       plan_lib.RESOURCES, options_lib.setting(c))
   for f in planned:
     if f.where != "host" and f.name not in outcomes.FROM_ROLLOUTS:

@@ -136,7 +136,8 @@ def plan(declared, readers, resources, setting):
   for reader in readers:
     for name in reader.required: need(name, reader.key)
     for name in map(column, reader.optional):
-      if name in declared and missing(declared[name], setting) is None: need(name, reader.key)
+      if name in declared and find_missing_key(declared[name], setting) is None: need(name,
+                                                                                      reader.key)
   for name in order:
     late = [r for r in declared[name].reads if r in declared and STAGES.index(
         declared[r].where) > STAGES.index(declared[name].where)]
@@ -146,14 +147,14 @@ def plan(declared, readers, resources, setting):
   return [declared[name] for name in order]
 
 
-def missing(f, setting):
+def find_missing_key(f, setting):
   """The first config key that the field needs and that is off; None if there is none."""
   return next((key for key, off in f.needs.items() if setting(key) == off), None)
 
 
 def require(f, by, setting):
   """Raises a ValueError if the config lacks what the field needs."""
-  if (key := missing(f, setting)) is not None:
+  if (key := find_missing_key(f, setting)) is not None:
     raise ValueError(f"{key}={setting(key)!r}: {by} reads {f.name}, which needs it.")
 
 

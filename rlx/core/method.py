@@ -64,7 +64,7 @@ def method(fn=None, *, unmasked=(), whole={}, **facts):
              if get_origin(p.annotation) is Literal}
 
   @functools.wraps(fn)
-  def checked(*args, **kwargs):
+  def check_and_call(*args, **kwargs):
     call = signature.bind(*args, **kwargs)
     call.apply_defaults()
     for name, allowed in choices.items():
@@ -91,8 +91,8 @@ def method(fn=None, *, unmasked=(), whole={}, **facts):
           lambda x: _select(x, mask) if jnp.shape(x)[:mask.ndim] == mask.shape else x, result)
     return result
 
-  vars(checked).update(facts, whole=whole)
-  return checked
+  vars(check_and_call).update(facts, whole=whole)
+  return check_and_call
 
 
 def _select(x, mask):

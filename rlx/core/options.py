@@ -20,7 +20,7 @@ def key(name: str) -> Any:
   return dataclasses.field(metadata=dict(key=name))
 
 
-def read(cls: type[T], setting: Callable[[str], Any], **values: Any) -> T:
+def fill(cls: type[T], setting: Callable[[str], Any], **values: Any) -> T:
   """Returns an instance of `cls`.
 
   Args:
@@ -32,9 +32,9 @@ def read(cls: type[T], setting: Callable[[str], Any], **values: Any) -> T:
   return cls(**{name: setting(k) for name, k in keys.items()} | values)
 
 
-def flat(tree: Mapping, prefix: str = "") -> dict[str, Any]:
+def flatten(tree: Mapping, prefix: str = "") -> dict[str, Any]:
   """{dotted key: value} of nested dicts."""
   out: dict[str, Any] = {}
   for k, v in tree.items():
-    out |= flat(v, f"{prefix}{k}.") if isinstance(v, dict) else {prefix + k: v}
+    out |= flatten(v, f"{prefix}{k}.") if isinstance(v, dict) else {prefix + k: v}
   return out

@@ -112,21 +112,21 @@ def check(key, value, allowed):
     raise ValueError(f"{key}={value!r:.80}: {allowed}.")
 
 
-def of_option(parameter):
+def find_option_range(parameter):
   """The Range or Kind of an option (an inspect.Parameter), from its annotation or else the type
   of its default; None where neither states it, and the function has to check the value."""
-  if (allowed := _of_annotation(parameter.annotation)) is not None: return allowed
+  if (allowed := _read_annotation(parameter.annotation)) is not None: return allowed
   return _OF_TYPE.get(type(parameter.default))
 
 
 _OF_TYPE = {bool: SWITCH, str: TEXT, int: ANY, float: ANY}
 
 
-def _of_annotation(annotation):
+def _read_annotation(annotation):
   if get_origin(annotation) is Annotated:
     return next((x for x in annotation.__metadata__ if isinstance(x, Range | Kind)), None)
   if get_origin(annotation) is Literal: return one_of(get_args(annotation))
   if get_origin(annotation) in (Union, types.UnionType):  # X | None
-    allowed = _of_annotation(get_args(annotation)[0])
+    allowed = _read_annotation(get_args(annotation)[0])
     return allowed and allowed.or_none
   return None

@@ -42,7 +42,7 @@ class Prompt:
   verifier: str = ""         # import path below rlx/verifiers: "math_answer.boxed"
   meta: dict = dataclasses.field(default_factory=dict)  # other data for the verifier
 
-  def again(self, i):
+  def repeat(self, i):
     """The same under another id: its completions are drawn with other keys."""
     return dataclasses.replace(self, id=f"{self.id}/again{i}")
 
@@ -254,7 +254,7 @@ class TrainState(flax.struct.PyTreeNode):
     """The name of the model that completions are drawn from."""
     return "policy" if self.sampler is None else "sampler"
 
-  def full(self, name):
+  def join_params(self, name):
     """The parameters of a model; adapters are joined with the base parameters."""
     return join(self.frozen, getattr(self, name))
 

@@ -77,7 +77,7 @@ def _method(fn, given=(), whole=None, options=None):
                 {p.name: p.default for p in read if p.default is not p.empty}, whole or {}, options or {})
 
 
-def measured(result):
+def split_metrics(result):
   """Returns (value, metrics) for the result of a method, a value or (value, metrics).
 
   Metrics are {name: scalar, [B] or [B, T]}; the mean of an array is logged.
@@ -109,7 +109,7 @@ def bind(stage, spec, key=None, n_given=None):
   if n_given is not None and len(taken) != n_given:
     raise ValueError(f"{key}.name={path!r}: it takes {taken}; {n_given} arguments are given.")
   for name, value in options.items():
-    ranges.check(f"{key}.{name}", value, ranges.of_option(allowed[name]))
+    ranges.check(f"{key}.{name}", value, ranges.find_option_range(allowed[name]))
   return functools.partial(fn, **options)
 
 
@@ -128,7 +128,7 @@ def lookup(stage, path, key=None):
   """
   if callable(path): return path
   shown = f"{key or stage}.name={path!r}"
-  if ":" in str(path): return _imported(path, shown)
+  if ":" in str(path): return _import_callable(path, shown)
   *_, fn_name = parts = f"{stage}.{path}".split(".")
   if len(parts) == 2:
     folder = importlib.import_module(f"rlx.{stage}").__path__
@@ -140,12 +140,12 @@ def lookup(stage, path, key=None):
   except ModuleNotFoundError as e:
     if e.name is None or not e.name.startswith("rlx"): raise
     raise ValueError(f"{shown}: there is no {file}.") from None
-  named = public(module, inspect.isclass if stage == "environments" else inspect.isfunction)
+  named = list_functions(module, inspect.isclass if stage == "environments" else inspect.isfunction)
   if fn_name not in named: raise ValueError(f"{shown}: {file} has {sorted(named)}.")
   return named[fn_name]
 
 
-def _imported(path, shown):
+def _import_callable(path, shown):
   """The callable at "package.module:function"."""
   module_name, _, fn_name = path.partition(":")
   try:
@@ -164,7 +164,7 @@ def _imported(path, shown):
   return fn
 
 
-def public(module, is_kind=inspect.isfunction):
+def list_functions(module, is_kind=inspect.isfunction):
   """{name: function} for the functions a module defines itself, functools.partial among them.
 
   Args:

@@ -45,7 +45,7 @@ def answer(kind, *args):
 def reset(path, options, prompt):
   """(opening, state): the start of an episode. `opening` is a text or messages."""
   environment = factory(path)(**options)
-  return environment.reset(prompt), _pickled(environment)
+  return environment.reset(prompt), _pickle(environment)
 
 
 def step(state, reply):
@@ -56,10 +56,10 @@ def step(state, reply):
     raise TypeError(f"step returned {type(taken).__name__}, not a Step with a text")
   reward = None if taken.reward is None else float(taken.reward)
   info = {str(k): float(v) for k, v in taken.info.items()}
-  return taken.observation, reward, bool(taken.done), info, _pickled(environment)
+  return taken.observation, reward, bool(taken.done), info, _pickle(environment)
 
 
-def _pickled(environment):
+def _pickle(environment):
   state = pickle.dumps(environment)
   if len(state) > MAX_STATE:
     raise ValueError(f"the pickled environment has {len(state)} bytes; at most {MAX_STATE} are "

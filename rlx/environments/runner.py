@@ -107,7 +107,7 @@ class Runner:
     """`reset` of several prompts, side by side."""
     plain = [types.SimpleNamespace(id=p.id, text=p.text, answer=p.answer, verifier=p.verifier,
                                    meta=p.meta) for p in prompts]
-    jobs = [self._submit(self._tried, "reset", self._path, self._options, p) for p in plain]
+    jobs = [self._submit(self._ask_twice, "reset", self._path, self._options, p) for p in plain]
     out = []
     for prompt, job in zip(prompts, jobs):
       reply, error, message = job.result()
@@ -141,23 +141,23 @@ class Runner:
     with self._lock:
       if self._threads is None:
         self._threads = futures.ThreadPoolExecutor(self._count)
-        self._processes = [self._started() for _ in range(self._count)]
+        self._processes = [self._start_process() for _ in range(self._count)]
         for w in range(self._count): self._idle.put(w)
       return self._threads.submit(fn, *args)
 
-  def _started(self):
+  def _start_process(self):
     return process.Process("rlx.environments._worker", self._memory_gb)
 
   def _step(self, state, reply):
-    start, taken = time.monotonic(), self._taken(state, reply)
+    start, taken = time.monotonic(), self._take_step(state, reply)
     return dataclasses.replace(taken, seconds=time.monotonic() - start)
 
-  def _taken(self, state, reply):
-    reply_, error, message = self._tried("step", state, reply)
+  def _take_step(self, state, reply):
+    reply_, error, message = self._ask_twice("step", state, reply)
     if error is None:
       observation, reward, done, info, after = reply_
       return Taken(interface.Step(observation, reward, done, info), after)
-    _, without, _ = self._asked("step", state, "")
+    _, without, _ = self._ask("step", state, "")
     self.last_error = message
     if without is not None:
       self.errors[error] += 1
@@ -165,12 +165,12 @@ class Runner:
     self.failures[error] += 1
     return Taken(interface.Step(f"The step {_KINDS[error]}."), state, failed=True)
 
-  def _tried(self, kind, *args):
-    """As `_asked`; a request that fails is repeated once."""
-    result = self._asked(kind, *args)
-    return result if result[1] is None else self._asked(kind, *args)
+  def _ask_twice(self, kind, *args):
+    """As `_ask`; a request that fails is repeated once."""
+    result = self._ask(kind, *args)
+    return result if result[1] is None else self._ask(kind, *args)
 
-  def _asked(self, kind, *args):
+  def _ask(self, kind, *args):
     """(items of the reply, kind of error or None, message)."""
     if self._count == 0:
       try:
@@ -203,7 +203,7 @@ class Runner:
 
   def _replace(self, w):
     self._processes[w].kill()
-    self._processes[w] = self._started()
+    self._processes[w] = self._start_process()
     return self._processes[w]
 
 

@@ -92,7 +92,7 @@ def bootstrap(statistic: Callable[[np.ndarray], float], count: int, *,
   return dict(mean=float(statistic(np.arange(count))), low=low, high=high, prompts=count)
 
 
-def by(outcome_PG: np.ndarray, value_P: Sequence, *, buckets: int) -> dict[str, dict]:
+def measure_by(outcome_PG: np.ndarray, value_P: Sequence, *, buckets: int) -> dict[str, dict]:
   """`interval` for every value of a property of prompts, such as their difficulty.
 
   Args:
@@ -103,12 +103,13 @@ def by(outcome_PG: np.ndarray, value_P: Sequence, *, buckets: int) -> dict[str, 
     {value, or "lowest..highest" of a range: result of `interval`}, in order.
   Example:
     >>> outcome_PG = np.array([[1.], [0.], [1.], [1.], [0.], [0.]])
-    >>> {name: x["mean"] for name, x in accuracy.by(outcome_PG, list("babbab"), buckets=2).items()}
+    >>> {name: x["mean"] for name, x in accuracy.measure_by(outcome_PG, list("babbab"),
+    ...                                             buckets=2).items()}
     {'a': 0.0, 'b': 0.75}
-    >>> {name: x["mean"] for name, x in accuracy.by(outcome_PG, [3, 1, 2, 9, 5, 4],
+    >>> {name: x["mean"] for name, x in accuracy.measure_by(outcome_PG, [3, 1, 2, 9, 5, 4],
     ...                                             buckets=3).items()}
     {'1..2': 0.5, '3..4': 0.5, '5..9': 0.5}
-    >>> list(accuracy.by(outcome_PG, [1, 1, 1, 1, 2, 7], buckets=2))
+    >>> list(accuracy.measure_by(outcome_PG, [1, 1, 1, 1, 2, 7], buckets=2))
     ['1..1', '2..7']
   """
   values = sorted(set(value_P), key=lambda v: (isinstance(v, str), v))

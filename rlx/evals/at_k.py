@@ -34,7 +34,7 @@ def at_k(outcome_PG: np.ndarray, answers: list[str | None],
     return [pass_at_k.maj_at_k(*row, k, w) for *row, w in zip(
         answers_PG, outcome_PG, weight_PG)]
   for k in [2**i for i in range(g.bit_length()) if 2**i <= g]:
-    values |= {f"pass@{k}": pass_at_k.each(outcome_PG, k), f"maj@{k}": vote(k)}
+    values |= {f"pass@{k}": pass_at_k.estimate_each(outcome_PG, k), f"maj@{k}": vote(k)}
     values |= {f"weighted@{k}/{name}": vote(k, w_PG) for name, w_PG in weights.items()}
     values |= {f"best@{k}/{name}": [best_of_n.at_n(*row, k)[1] for row in zip(
         score_PG, right_PG)] for name, score_PG in scores.items()}

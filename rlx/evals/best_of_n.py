@@ -46,11 +46,11 @@ def step_rewards(values_BJ: np.ndarray) -> np.ndarray:
   return np.diff(values_BJ, axis=1, prepend=0.0)
 
 
-def padded(rows: Sequence[Sequence[float]]) -> np.ndarray:
+def pad(rows: Sequence[Sequence[float]]) -> np.ndarray:
   """steps_BJ of lists of numbers, NaN where a row has fewer.
 
   Example:
-    >>> best_of_n.padded([[1.], [2., 3.]])
+    >>> best_of_n.pad([[1.], [2., 3.]])
     array([[ 1., nan],
            [ 2.,  3.]])
   """
@@ -59,11 +59,11 @@ def padded(rows: Sequence[Sequence[float]]) -> np.ndarray:
   return steps_BJ
 
 
-def stacked(parts: Sequence[np.ndarray]) -> np.ndarray:
+def stack(parts: Sequence[np.ndarray]) -> np.ndarray:
   """The rows of several steps_BJ.
 
   Example:
-    >>> best_of_n.stacked([np.ones((1, 1)), np.full((1, 2), 2.)])
+    >>> best_of_n.stack([np.ones((1, 1)), np.full((1, 2), 2.)])
     array([[ 1., nan],
            [ 2.,  2.]])
   """

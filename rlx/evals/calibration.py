@@ -36,7 +36,7 @@ def reliability(probability_B: npt.ArrayLike, outcome_B: npt.ArrayLike, group_B:
   def one(k):
     rows = [np.flatnonzero((bin_B == k) & (group_B == g))
             for g in np.unique(group_B[bin_B == k])]
-    right = accuracy.interval(best_of_n.padded([outcome_B[row] for row in rows]))
+    right = accuracy.interval(best_of_n.pad([outcome_B[row] for row in rows]))
     return dict(
         low_edge=k / bins, high_edge=(k + 1) / bins, n=sum(map(len, rows)), prompts=len(rows),
         predicted=accuracy.mean([probability_B[row].mean() for row in rows]),

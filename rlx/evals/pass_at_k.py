@@ -12,7 +12,7 @@ from rlx.evals import accuracy
 
 
 def pass_at_k(outcome_PG: npt.ArrayLike, k: int) -> float:
-  """Mean of `each` over prompts; NaN if no prompt has k known verdicts.
+  """Mean of `estimate_each` over prompts; NaN if no prompt has k known verdicts.
 
   Example:
     >>> pass_at_k.pass_at_k([[1., np.nan, 0.], [0., np.nan, np.nan]], 1)
@@ -20,11 +20,11 @@ def pass_at_k(outcome_PG: npt.ArrayLike, k: int) -> float:
     >>> pass_at_k.pass_at_k([[1., np.nan, 0.], [0., np.nan, np.nan]], 2)
     1.0
   """
-  value_P = each(outcome_PG, k)
+  value_P = estimate_each(outcome_PG, k)
   return accuracy.mean(value_P[~np.isnan(value_P)])
 
 
-def each(outcome_PG: npt.ArrayLike, k: int) -> np.ndarray:
+def estimate_each(outcome_PG: npt.ArrayLike, k: int) -> np.ndarray:
   """For every prompt, the unbiased probability that one of k completions is right.
 
     pass@k = 1 - C(n - c, k) / C(n, k)     n completions, c of them right
@@ -40,7 +40,7 @@ def each(outcome_PG: npt.ArrayLike, k: int) -> np.ndarray:
   Raises:
     ValueError: k < 1.
   Example:
-    >>> pass_at_k.each([[1., 0., 0., 0.]], 2)
+    >>> pass_at_k.estimate_each([[1., 0., 0., 0.]], 2)
     array([0.5])
   """
   if k < 1: raise ValueError(f"k={k} must be >= 1.")

@@ -52,12 +52,12 @@ def accuracy(prm_logps_BT: Array, prm_ref_logps_BT: Array, mask_BT: Array, outco
 
 
 @method
-def varied(outcome_PG: Array, valid_PG: Array) -> Array:
+def share_of_varied(outcome_PG: Array, valid_PG: Array) -> Array:
   """Share of prompts whose verdicts differ: those that `accuracy` says something about.
 
   Example:
     >>> outcome_PG = jnp.array([[1., 0.], [1., 1.], [0., jnp.nan], [0., 1.]])
-    >>> prm_metrics.varied(outcome_PG, outcome_PG >= 0)
+    >>> prm_metrics.share_of_varied(outcome_PG, outcome_PG >= 0)
     Array(0.5, dtype=float32)
   """
   low_P = jnp.min(outcome_PG, axis=1, where=valid_PG, initial=jnp.inf)

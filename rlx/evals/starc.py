@@ -9,8 +9,8 @@ import numpy as np
 
 from rlx.core import axes
 
-def canonical(reward_ZAZ: np.ndarray, transition_ZAZ: np.ndarray,
-              policy_ZA: np.ndarray | None = None, *, gamma: float = 1.0) -> np.ndarray:
+def canonicalize(reward_ZAZ: np.ndarray, transition_ZAZ: np.ndarray,
+                 policy_ZA: np.ndarray | None = None, *, gamma: float = 1.0) -> np.ndarray:
   """A reward without the parts that do not change the order of policies.
 
     c(s, a) = E_s'[R(s, a, s') + gamma V(s')] - V(s),   V of the policy
@@ -30,7 +30,7 @@ def canonical(reward_ZAZ: np.ndarray, transition_ZAZ: np.ndarray,
     c_ZA.
   Example:
     >>> transition_ZAZ = np.array([[[0, 1., 0], [0, 0, 1.]], np.zeros((2, 3)), np.zeros((2, 3))])
-    >>> starc.canonical(np.array([[[0, 1., 0], [0, 0, 0]]] * 3), transition_ZAZ)
+    >>> starc.canonicalize(np.array([[[0, 1., 0], [0, 0, 0]]] * 3), transition_ZAZ)
     array([[ 0.5, -0.5],
            [ 0. ,  0. ],
            [ 0. ,  0. ]])
@@ -53,14 +53,14 @@ def distance(first_ZAZ: np.ndarray, second_ZAZ: np.ndarray, transition_ZAZ: np.n
     d = | s(R1) - s(R2) |_2,   s(R) = c(R) / |c(R)|_2, or 0 where c(R) = 0
 
   Source: Skalse et al. 2023, arXiv:2309.15257. Differs from the paper: as
-  `canonical`; c below 1e-9 of the reward counts as 0, because it is rounding.
+  `canonicalize`; c below 1e-9 of the reward counts as 0, because it is rounding.
 
-  Args: as `canonical`.
+  Args: as `canonicalize`.
   Returns:
     float in [0, 2].
   """
   def standard(reward_ZAZ):
-    c_ZA = canonical(reward_ZAZ, transition_ZAZ, policy_ZA, gamma=gamma)
+    c_ZA = canonicalize(reward_ZAZ, transition_ZAZ, policy_ZA, gamma=gamma)
     reachable_ZAZ = np.where(np.asarray(transition_ZAZ) > 0, reward_ZAZ, 0)
     size = np.linalg.norm(c_ZA)
     return c_ZA / size if size > 1e-9 * np.linalg.norm(reachable_ZAZ) else 0 * c_ZA

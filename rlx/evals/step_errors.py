@@ -34,7 +34,7 @@ def f1(error_B: npt.ArrayLike, label_B: npt.ArrayLike,
   without solutions of both kinds, or with NaN in error_B, it is NaN.
 
   Args:
-    error_B: the prediction, see `first_error` and `crossed`.
+    error_B: the prediction, see `first_error` and `cross_validate`.
     label_B: index of the first wrong step, -1 for none.
     weight_B: weight of each solution; None: 1.
   Returns:
@@ -67,7 +67,8 @@ def tune(steps_BJ: npt.ArrayLike, label_B: npt.ArrayLike, *,
   return (math.nan, math.nan) if math.isnan(best[1]) else best
 
 
-def crossed(steps_BJ: npt.ArrayLike, label_B: npt.ArrayLike, fold_B: npt.ArrayLike) -> np.ndarray:
+def cross_validate(steps_BJ: npt.ArrayLike, label_B: npt.ArrayLike,
+                   fold_B: npt.ArrayLike) -> np.ndarray:
   """error_B, each half predicted with the threshold that is best on the other half.
 
   Args:

@@ -36,7 +36,7 @@ class Merged:
     w = np.asarray(self.leaf[index]).astype(self.dtype).astype(np.float32)
     pair = {name: np.asarray(x[index]) for name, x in self.pair.items()}
     with jax.default_matmul_precision("highest"):
-      return (w + np.asarray(lora.added(pair, self.name, self.scale))).astype(self.dtype)
+      return (w + np.asarray(lora.compute_delta(pair, self.name, self.scale))).astype(self.dtype)
 
 
 def check(adapters: Leaves, leaves: Leaves, rank: int, source: object) -> None:
@@ -94,7 +94,7 @@ def save(path: pathlib.Path, config: transformer.DecoderConfig, hf: dict, adapte
   """
   table: dict[str, tuple] = {}
   rows, ranks, tensors = {}, {}, dict[str, tables.Tensor]()
-  for pattern, parts in families.named(hf["model_type"]).tensors.items():
+  for pattern, parts in families.find_family(hf["model_type"]).tensors.items():
     parts = [(_pair(p, adapters), p, *re.findall(r"\(\w+\)|\w", layout))
              for p, layout in tables.pairs(parts)]
     trained = [part for part in parts if part[0]]

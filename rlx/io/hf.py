@@ -31,11 +31,11 @@ def load(path: str | pathlib.Path,
     ValueError: a file is damaged, the model family is unknown, the config asks for what the
       decoder does not support, or the tensors do not fit; names file and tensor.
   """
-  config, _, leaves = stored(path)
+  config, _, leaves = open_model(path)
   return tables.load(config, leaves, dtype)
 
 
-def stored(path: str | pathlib.Path) -> tuple[
+def open_model(path: str | pathlib.Path) -> tuple[
     transformer.DecoderConfig, dict, dict[str, tables.Leaf]]:
   """(DecoderConfig, config.json, {path: tables.Leaf}) of a directory; reads no tensor yet.
 
@@ -45,7 +45,7 @@ def stored(path: str | pathlib.Path) -> tuple[
   source, tensors = shards.tensors(pathlib.Path(path))
   # Old files have the rotary frequencies of each layer too, which follow from the config.
   tensors = {name: x for name, x in tensors.items() if not name.endswith("rotary_emb.inv_freq")}
-  leaves = tables.leaves(tensors, families.named(hf["model_type"]).tensors, config, source)
+  leaves = tables.leaves(tensors, families.find_family(hf["model_type"]).tensors, config, source)
   dtype = functools.reduce(jnp.promote_types, {np.dtype(x.dtype) for x in tensors.values()})
   return dataclasses.replace(config, param_dtype=dtype.name), hf, leaves
 
@@ -54,7 +54,7 @@ def config_of(path: str | pathlib.Path) -> tuple[transformer.DecoderConfig, dict
   """(DecoderConfig, config.json) of a directory."""
   file = pathlib.Path(path) / "config.json"
   hf = strict_json.read(file)
-  family = families.named(hf.get("model_type"), f"{file}: model_type")
+  family = families.find_family(hf.get("model_type"), f"{file}: model_type")
   return dataclasses.replace(family.decoder_config(hf, file), dtype="float32",
                              param_dtype="float32"), hf
 
@@ -80,11 +80,11 @@ def save(path: str | pathlib.Path, config: transformer.DecoderConfig, params: di
     shard_bytes: see `shards.write`.
   """
   hf = hf_of(config, hf)
-  path, table = pathlib.Path(path), families.named(hf["model_type"]).tensors
+  path, table = pathlib.Path(path), families.find_family(hf["model_type"]).tensors
   tensors = tables.write(params, table, config)
   for name in [name for name, tensor in table.items()
                if name in tensors and "V" in tables.pairs(tensor)[0][1]]:
-    tensors[name] = _filled(tensors[name], config.vocab_size)
+    tensors[name] = _fill_rows(tensors[name], config.vocab_size)
   path.mkdir(parents=True, exist_ok=True)
   shards.write(path, tensors, config.param_dtype, shard_bytes)
   if tokenizer is not None: tokenizer.save(path)
@@ -114,7 +114,7 @@ def family_of(config: transformer.DecoderConfig) -> _config.Family:
   raise ValueError(f"No family's checkpoints hold {config}.")
 
 
-def _filled(tensor, rows):
+def _fill_rows(tensor, rows):
   """A tensor with `rows` rows: its own, then copies of their mean."""
   def parts():
     total = 0.0

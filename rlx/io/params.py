@@ -145,7 +145,7 @@ def _one_line(call):
     raise ValueError(str(e).splitlines()[0][:400]) from None
 
 
-def stored(path: str | pathlib.Path) -> tuple[transformer.DecoderConfig, dict, dict[str, Leaf]]:
+def open_model(path: str | pathlib.Path) -> tuple[transformer.DecoderConfig, dict, dict[str, Leaf]]:
   """(DecoderConfig, config.json, {path: Leaf}) of a model of rlx.
 
   Raises:

@@ -47,7 +47,7 @@ def rows(source: Any, split: str | None = None, key: str = "prompts.source", /,
     ValueError: there is no such source, file, data set, task, split or option, or a package is
       missing; while iterating, a row cannot be read. One line that says what is allowed.
   """
-  kind, name = _parsed(source, key)
+  kind, name = _parse_source(source, key)
   shown = key if kind == "rows" else f"{key}={str(source)!r}"
   check(source, options, key)
   if split is None and _names_splits(kind, name):
@@ -60,25 +60,25 @@ def rows(source: Any, split: str | None = None, key: str = "prompts.source", /,
 
 def check(source: Any, options: Mapping[str, Any], key: str = "prompts.source") -> None:
   """Refuses a source of no known form, and options that it does not take; reads nothing."""
-  kind, _ = _parsed(source, key)
+  kind, _ = _parse_source(source, key)
   parameters = inspect.signature(_KINDS[kind]).parameters.values()
   taken = {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY}
   is_open = any(p.kind is p.VAR_KEYWORD for p in parameters)
   if not is_open and (unknown := sorted(set(options) - set(taken))):
     raise ValueError(f"prompts.options.{unknown[0]}: {kind} takes {list(taken)}.")
   for name, value in options.items():
-    allowed = ranges.of_option(taken[name]) if name in taken else None
+    allowed = ranges.find_option_range(taken[name]) if name in taken else None
     ranges.check(f"prompts.options.{name}", value, allowed)
 
 
 def has_splits(source: Any, key: str = "prompts.source") -> bool:
   """Whether `rows` can be asked for a split of this source: the source names its splits, or its
   first row has a column `split`. Raises as `rows`."""
-  if _names_splits(*_parsed(source, key)): return True
+  if _names_splits(*_parse_source(source, key)): return True
   return "split" in next(iter(rows(source, None, key)), {})
 
 
-def _parsed(source, key):
+def _parse_source(source, key):
   """(kind, what its function reads) of a source."""
   if isinstance(source, collections.abc.Iterable) and not isinstance(source, str):
     return "rows", source
@@ -100,7 +100,7 @@ def _in_memory(source, split):
   if isinstance(source, collections.abc.Mapping):
     if split not in source: raise ValueError(f"no split {split!r}; there are {sorted(source)}.")
     source, split = source[split], None
-  return _of_split(((f"row {i}", row) for i, row in enumerate(source)), split, "the source")
+  return _select_split(((f"row {i}", row) for i, row in enumerate(source)), split, "the source")
 
 
 def _file(read, name, split):
@@ -109,10 +109,10 @@ def _file(read, name, split):
     near = sorted(p.name for p in path.parent.glob(f"*{path.suffix}"))
     raise ValueError(f"no file {path}; {path.parent} has {near or f'no {path.suffix} file'}.")
   numbered_rows = ((f"{path}:{i}", row) for i, row in read(path))
-  return _of_split(numbered_rows, None if "{split}" in name else split, path)
+  return _select_split(numbered_rows, None if "{split}" in name else split, path)
 
 
-def _of_split(numbered_rows, split, source):
+def _select_split(numbered_rows, split, source):
   """The rows whose column `split` has this value; all rows if `split` is None."""
   splits = set()
   for where, row in numbered_rows:
@@ -128,7 +128,7 @@ def _of_split(numbered_rows, split, source):
     raise ValueError(f"{source}: no row of split {split!r}; there are {sorted(splits)}.")
 
 
-def numbered(path: pathlib.Path) -> Iterator[tuple[int, dict]]:
+def read_lines(path: pathlib.Path) -> Iterator[tuple[int, dict]]:
   """(line number, object) of a JSONL file (a pathlib.Path); empty lines are skipped.
 
   Raises:
@@ -170,17 +170,17 @@ def _parquet(path):
     raise ValueError(f"{path}: not a Parquet file: {str(e).splitlines()[0]:.200}") from None
 
 
-_FILES = dict(jsonl=numbered, json=_json, csv=_csv, parquet=_parquet)
+_FILES = dict(jsonl=read_lines, json=_json, csv=_csv, parquet=_parquet)
 
 
 def _chain(name: str, split: str | None, *, size: _Size = 4096, seed: ranges.Whole = 0,
            n_min: _Terms = 2, n_max: _Terms = 6, ops: str = "Mm") -> Iterator[dict]:
   """Arguments of `prompts.datasets.chain.generate`, `size` of them."""
-  return _generated(name, split, size=size, seed=seed, n_min=n_min, n_max=n_max, ops=ops)
+  return _generate(name, split, size=size, seed=seed, n_min=n_min, n_max=n_max, ops=ops)
 
 
-def _generated(name: str, split: str | None, *, size: _Size = 4096, seed: ranges.Whole = 0,
-               **options: Any) -> Iterator[dict]:
+def _generate(name: str, split: str | None, *, size: _Size = 4096, seed: ranges.Whole = 0,
+              **options: Any) -> Iterator[dict]:
   """Rows {"seed", "index", **options}, `size` of them."""
   del name, split  # Both splits have the same rows, and no question in common.
   return (dict(seed=seed, index=i, **options) for i in range(size))
@@ -279,5 +279,5 @@ def _import(module, package):
 
 
 _KINDS: dict[str, Any] = {
-    **dict(rows=_in_memory, chain=_chain, generated=_generated, gym=_gym, hf=_hf, tfds=_tfds),
+    **dict(rows=_in_memory, chain=_chain, generated=_generate, gym=_gym, hf=_hf, tfds=_tfds),
     **{kind: functools.partial(_file, read) for kind, read in _FILES.items()}}

@@ -40,7 +40,7 @@ def read_config(workdir: str | os.PathLike) -> dict[str, Any]:
   """
   def problem(entries):
     kinds = {"seed": int, "steps": int, "model.path": str | None, "prm.loss.name": str}
-    values = options.flat(entries)
+    values = options.flatten(entries)
     return next((f"it has no {key}" for key, kind in kinds.items()
                  if not isinstance(values.get(key, ()), kind)), None)
   return _read(pathlib.Path(workdir) / "config.json", problem)

@@ -42,8 +42,8 @@ def parse(raw: bytes, where: object, *, any_name: bool = False, kind: type = dic
       kind or nested too deeply, or a name occurs twice in an object.
   """
   try:
-    value = json.loads(raw.decode("utf-8"), object_pairs_hook=_once if any_name else _plain,
-                       parse_constant=_no_constant)
+    value = json.loads(raw.decode("utf-8"), object_pairs_hook=_check_unique
+                       if any_name else _check_pairs, parse_constant=_no_constant)
     # Half a surrogate pair: json reads it, no tokenizer does.
     if b"\\u" in raw: json.dumps(value, ensure_ascii=False).encode("utf-8")
   except (ValueError, RecursionError) as e:
@@ -66,7 +66,7 @@ def _is_deep(value):
   return True
 
 
-def _once(pairs):
+def _check_unique(pairs):
   value = dict(pairs)
   if len(value) < len(pairs):
     name = collections.Counter(name for name, _ in pairs).most_common(1)[0][0]
@@ -74,9 +74,9 @@ def _once(pairs):
   return value
 
 
-def _plain(pairs):
+def _check_pairs(pairs):
   for name, _ in pairs: check_name(name)
-  return _once(pairs)
+  return _check_unique(pairs)
 
 
 def check_name(name: str) -> None:

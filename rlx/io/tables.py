@@ -92,9 +92,9 @@ def leaves(tensors: Mapping[str, Readable], table: dict, config: transformer.Dec
       raise ValueError(f"{source}: {count} numbers in all tensors; {field}={size} cannot be.")
   sizes, shapes = _sizes(config), paths(config)
   wanted = {name: (pairs(parts), index) for pattern, parts in table.items()
-            if pairs(parts)[0][0] in shapes for name, index in _each(pattern, config)}
+            if pairs(parts)[0][0] in shapes for name, index in _name_tensors(pattern, config)}
   if missing := sorted(set(wanted) - set(tensors)):
-    raise ValueError(f"{source}: {len(missing)} tensors are missing: {_few(missing)}.")
+    raise ValueError(f"{source}: {len(missing)} tensors are missing: {_list_few(missing)}.")
   for name, (parts, _) in wanted.items():
     expected = _shape([_foreign_shape(layout, sizes) for _, layout in parts])
     if tensors[name].shape != expected:
@@ -105,7 +105,7 @@ def leaves(tensors: Mapping[str, Readable], table: dict, config: transformer.Dec
     extra = _without_copy_of_embedding(extra, wanted, tensors, table)
   if extra:
     raise ValueError(f"{source}: {len(extra)} tensors are not part of the model: "
-                     f"{_few(extra)}.")
+                     f"{_list_few(extra)}.")
   readers: dict[str, dict] = {path: {} for path in shapes}
   for name, (parts, index) in wanted.items():
     start = 0
@@ -129,19 +129,19 @@ def write(params: dict, table: dict, config: transformer.DecoderConfig) -> dict[
   flat, out = flatten(params), {}
   if unknown := sorted(set(flat) - {path for parts in table.values()
                                     for path, _ in pairs(parts)}):
-    raise ValueError(f"No tensor of this family holds {_few(unknown)}.")
+    raise ValueError(f"No tensor of this family holds {_list_few(unknown)}.")
   for pattern, parts in table.items():
     parts = pairs(parts)
     if parts[0][0] not in flat: continue
     shape = _shape([_foreign_shape(layout, _own_sizes(path, flat[path].shape))
                     for path, layout in parts])
-    for name, index in _each(pattern, config):
+    for name, index in _name_tensors(pattern, config):
       out[name] = Tensor(shape, functools.partial(
           _parts, [(flat[path], layout, path) for path, layout in parts], index))
   return out
 
 
-def _each(pattern, config):
+def _name_tensors(pattern, config):
   """(name, index) of the tensors that a pattern stands for; the index is that in a parameter."""
   ranges = [range(n) for letter, n in (("{L}", config.n_layers), ("{E}", config.n_experts))
             if letter in pattern]
@@ -169,7 +169,7 @@ def _without_copy_of_embedding(extra, wanted, tensors, table):
   return [] if is_copy else extra
 
 
-def _few(names):
+def _list_few(names):
   return ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
 
 

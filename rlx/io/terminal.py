@@ -14,7 +14,7 @@ def line(text: str) -> str:
   return shown if len(shown) <= _LONGEST else shown[:_LONGEST] + "..."
 
 
-def logged(record: logging.LogRecord) -> bool:
+def make_one_line(record: logging.LogRecord) -> bool:
   """A logging filter: makes one line of a library's message, which may contain keys of a file."""
   record.msg, record.args = line(record.getMessage()), ()
   return True

@@ -148,22 +148,22 @@ def load(path: str | pathlib.Path) -> Tokenizer:
   if path.suffix in (".gguf", ".whl"):
     description = gguf_tokenizer.read(path)
     ends = [description.ids[key] for key in ("eot", "eom") if key in description.ids]
-    with _named(path): return wrap(gguf_tokenizer.build(description), ends)
+    with _name_errors(path): return wrap(gguf_tokenizer.build(description), ends)
   _check_files(path)
-  stored, file = _stored_eos(path), path / "tokenizer.json"
+  stored, file = _read_eos(path), path / "tokenizer.json"
   has_file = file.exists()
   if has_file: _probe(file, file)
   import transformers
   # The file is complete; AutoTokenizer would apply defaults of the model's family.
   kind = transformers.PreTrainedTokenizerFast if has_file else transformers.AutoTokenizer
-  with _named(path):
+  with _name_errors(path):
     hf = kind.from_pretrained(path, local_files_only=True, trust_remote_code=False)
   if not has_file and hf.is_fast:
     with tempfile.TemporaryDirectory() as folder:
       file = pathlib.Path(folder) / "tokenizer.json"
       hf.backend_tokenizer.save(str(file))
       _probe(file, path)
-  with _named(path): return wrap(hf, stored)
+  with _name_errors(path): return wrap(hf, stored)
 
 
 def _check_files(path):
@@ -203,7 +203,7 @@ def _probe(file, path):
     process.close()
 
 
-def _stored_eos(path):
+def _read_eos(path):
   """eos_token_id, as a list, of generation_config.json, else of config.json."""
   for file in (path / "generation_config.json", path / "config.json"):
     ids = strict_json.read(file).get("eos_token_id") if file.exists() else None
@@ -216,7 +216,7 @@ def _stored_eos(path):
 
 
 @contextlib.contextmanager
-def _named(path):
+def _name_errors(path):
   """Adds the path to any error that `tokenizers` or transformers raise."""
   try:
     yield

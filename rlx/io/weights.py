@@ -32,11 +32,11 @@ def load(path: str | pathlib.Path, *, dtype: str = "float32", shapes: bool = Fal
   """
   folder = hub.folder(path)
   if shapes:
-    config = (hf.config_of(folder) if kind(folder) == "hf" else _opened(path, "model.path"))[0]
+    config = (hf.config_of(folder) if kind(folder) == "hf" else _open_folder(path, "model.path"))[0]
     config = dataclasses.replace(config, dtype=dtype, param_dtype=dtype)
     params = jax.eval_shape(lambda: transformer.init(config, jax.random.key(0)))
   else:
-    config, _, leaves = _opened(path, "model.path")
+    config, _, leaves = _open_folder(path, "model.path")
     config, params = tables.load(config, leaves, dtype)
   text = tokenizer.load(folder)
   # A model may have more rows than tokens: some pad their embedding.
@@ -47,19 +47,19 @@ def load(path: str | pathlib.Path, *, dtype: str = "float32", shapes: bool = Fal
   return config, params, text
 
 
-def stored(path: str | pathlib.Path, key: str = "model.path") -> tuple[
+def open_model(path: str | pathlib.Path, key: str = "model.path") -> tuple[
     transformer.DecoderConfig, dict, Mapping[str, tables.Readable]]:
   """(DecoderConfig, config.json, {path: leaf}) of a model; a leaf is read as it is indexed.
 
   `key` is the name of the path in messages. Raises as `load`.
   """
-  config, config_json, leaves = _opened(path, key)
+  config, config_json, leaves = _open_folder(path, key)
   return config, config_json or hf.hf_of(config), leaves
 
 
-def _opened(path, key):
+def _open_folder(path, key):
   folder = hub.folder(path)
-  return {"hf": hf, "rlx": params_io, "gguf": gguf}[kind(folder, key)].stored(folder)
+  return {"hf": hf, "rlx": params_io, "gguf": gguf}[kind(folder, key)].open_model(folder)
 
 
 def kind(path: pathlib.Path, key: str = "model.path") -> str:

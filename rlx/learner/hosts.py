@@ -53,7 +53,7 @@ def gather(value: Any) -> list:
   return [json.loads(row.tobytes()) for row in rows]
 
 
-def shared(fn: Callable[[Sequence[int]], list], n: int) -> list:
+def share_work(fn: Callable[[Sequence[int]], list], n: int) -> list:
   """Computes fn(indices) -> list for range(n), each process for a part of the indices.
 
   The results of fn must be JSON-serialisable. Every process gets all of them, in order.

@@ -48,10 +48,10 @@ def adamw(*, lr: float, warmup_steps: int = 0, schedule: str = "constant", total
           else optax.clip_by_global_norm(max_grad_norm))
   chain = optax.chain(clip, optax.adamw(rate, b1, b2, eps,
                                         weight_decay=weight_decay, mask=mask))
-  return Optimizer(chain.init, chain.update, rate=lambda state: rate(updates_done(state)))
+  return Optimizer(chain.init, chain.update, rate=lambda state: rate(count_updates(state)))
 
 
-def updates_done(state: Any) -> jax.Array:
+def count_updates(state: Any) -> jax.Array:
   """The number of updates that an optimizer's state has seen."""
   return optax.tree.get(
       state, "count", filtering=lambda path, _: path[-1].tuple_name == "ScaleByAdamState")
@@ -63,7 +63,7 @@ class Bfloat16State(NamedTuple):
   master: Any       # the parameters in float32; None with stochastic rounding
 
 
-def over_bfloat16(optimizer: Optimizer, key: jax.Array, *, param_update: str) -> Optimizer:
+def wrap_for_bfloat16(optimizer: Optimizer, key: jax.Array, *, param_update: str) -> Optimizer:
   """Wraps an optimizer for parameters that are all stored in bfloat16; its state is float32.
 
     x = p + u in float32,   p <- x in bfloat16
@@ -93,7 +93,7 @@ def over_bfloat16(optimizer: Optimizer, key: jax.Array, *, param_update: str) ->
     after = optax.apply_updates(before, updates)
     if state.master is None:
       step_key = jax.random.fold_in(key, state.count)
-      stored = jax.tree.map_with_path(lambda path, x: _stochastic(x, jax.random.fold_in(
+      stored = jax.tree.map_with_path(lambda path, x: _round_stochastically(x, jax.random.fold_in(
           step_key, rng.number(jax.tree_util.keystr(path)))), after)
     else:  # XLA may remove a cast to bfloat16 and back, but never reduce_precision.
       stored = jax.tree.map(lambda x: jax.lax.reduce_precision(x, 8, 7), after)
@@ -104,7 +104,7 @@ def over_bfloat16(optimizer: Optimizer, key: jax.Array, *, param_update: str) ->
   return Optimizer(init, update, lambda state: optimizer.rate(state.inner))
 
 
-def _stochastic(x, key):
+def _round_stochastically(x, key):
   """Rounds x to one of the two nearest bfloat16 numbers at random, without bias."""
   bits = jax.lax.bitcast_convert_type(x, jnp.uint32)
   noise = jax.random.bits(key, x.shape, jnp.uint16).astype(jnp.uint32)

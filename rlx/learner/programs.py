@@ -105,7 +105,7 @@ class _Program:
 
   def __init__(self, text, mesh, longest):
     self.mesh, self.longest = mesh, longest
-    self.computations, self.entry = _parsed(text)
+    self.computations, self.entry = _parse(text)
     self.sources = _sources(text)
     self.types = {name: {op.name: op for op in ops} for name, ops in self.computations.items()}
 
@@ -136,7 +136,7 @@ class _Program:
 
   def _inside(self, name, op):
     """(computation, operation) of an operation, or of all those inside a fusion."""
-    called = _called(op)
+    called = _find_called(op)
     if called is None: return [(name, op)]
     return [pair for x in self.computations[called] for pair in self._inside(called, x)]
 
@@ -194,9 +194,9 @@ class _Program:
     if op.kind == "slice-start":  # Of the first result, the second.
       return op.results[1].traffic + (op.results[1].nbytes if op.results[0].traffic else 0)
     if op.kind.endswith("-start"): written = op.results[1:]
-    if (called := _called(op)) is not None:
+    if (called := _find_called(op)) is not None:
       return (sum(self._read(called, i, x) for i, x in enumerate(operands))
-              + self._written(called, written))
+              + self._count_written(called, written))
     sizes = [sum(x.traffic for x in operand) for operand in operands]
     out = sum(x.traffic for x in written)
     if op.kind in _SLICES: return 2 * out
@@ -215,9 +215,9 @@ class _Program:
     ops = self.computations[name]
     parameter = next((x for x in ops if x.kind == "parameter" and x.text.startswith(f"{index})")),
                      None)
-    return 0 if parameter is None else self._used(name, parameter)
+    return 0 if parameter is None else self._count_used(name, parameter)
 
-  def _used(self, name, op):
+  def _count_used(self, name, op):
     users = [x for x in self.computations[name] if op.name in x.operands]
     whole = sum(x.nbytes for x in op.results)
     total = whole if op.is_root else 0
@@ -226,15 +226,15 @@ class _Program:
       if user.kind in _SLICES and first:
         total += sum(x.nbytes for x in user.results)
       elif user.kind in _SAME:
-        total += self._used(name, user)
+        total += self._count_used(name, user)
       elif user.kind == "fusion":
-        total += sum(self._part(_called(user), i) for i, x in enumerate(user.operands)
+        total += sum(self._part(_find_called(user), i) for i, x in enumerate(user.operands)
                      if x == op.name)
       elif user.kind != "dynamic-update-slice" or not first:  # What is updated is not read.
         return whole
     return min(total, whole)
 
-  def _written(self, name, results):
+  def _count_written(self, name, results):
     """Bytes that a fused computation writes: of an update in place, only the update."""
     ops = self.types[name]
     root = next(x for x in self.computations[name] if x.is_root)
@@ -273,7 +273,7 @@ class _Program:
     return 2 * math.prod(op.results[0].shape) * (shape(0)[int(contracted[1])] if contracted else 0)
 
 
-def _called(op):
+def _find_called(op):
   """The computation of a fusion, or None."""
   match = re.search(r"calls=%?([\w.\-]+)", op.text)
   return match and match[1]
@@ -301,7 +301,7 @@ def _convolution(op, lhs, rhs):
           * rhs[labels[2].index("i")])
 
 
-def _parsed(text):
+def _parse(text):
   """({computation: operations}, name of the entry)."""
   computations, here, entry = {}, None, None
   for line in text.splitlines():

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 
 
-def moved(reference: Any, policy: Any, *, mix: float) -> Any:
+def move(reference: Any, policy: Any, *, mix: float) -> Any:
   """Returns the next reference, an interpolation between the last one and the policy.
 
     reference <- (1 - mix) reference + mix policy
@@ -20,7 +20,7 @@ def moved(reference: Any, policy: Any, *, mix: float) -> Any:
     reference, policy: trees of parameters of the same shapes.
     mix: weight of the policy, in (0, 1].
   Example:
-    >>> reference.moved(jnp.zeros(2), jnp.ones(2), mix=0.25)
+    >>> reference.move(jnp.zeros(2), jnp.ones(2), mix=0.25)
     Array([0.25, 0.25], dtype=float32)
   """
   if mix == 1: return jax.tree.map(jnp.copy, policy)

@@ -84,7 +84,7 @@ def place(tree: Any, mesh: jax.sharding.Mesh, *, copies: bool = False) -> Any:
       tree, lambda path, x: NamedSharding(mesh, spec(path, np.shape(x), mesh)), copies=copies)
 
 
-def made(fn: Callable, params: Any, mesh: jax.sharding.Mesh) -> Any:
+def compute_sharded(fn: Callable, params: Any, mesh: jax.sharding.Mesh) -> Any:
   """Computes fn(params), such as an optimizer's state, with the sharding that `place` uses.
 
   Without explicit shardings XLA replicates values that do not depend on the input, such as zeros.
@@ -93,7 +93,7 @@ def made(fn: Callable, params: Any, mesh: jax.sharding.Mesh) -> Any:
   return jax.jit(fn, out_shardings=shardings)(params)
 
 
-def pinned(tree: Any, mesh: jax.sharding.Mesh) -> Any:
+def pin(tree: Any, mesh: jax.sharding.Mesh) -> Any:
   """Constrains parameters or optimizer state, inside a jitted function, to where `place` puts them.
 
   What an update returns has no sharding otherwise but what XLA chooses, which on GPUs is a copy of
@@ -104,7 +104,7 @@ def pinned(tree: Any, mesh: jax.sharding.Mesh) -> Any:
       x, NamedSharding(mesh, spec(path, x.shape, mesh))), tree)
 
 
-def moved(tree: Any, memory: str | None) -> Any:
+def move_to_memory(tree: Any, memory: str | None) -> Any:
   """Moves arrays, or the places of their shapes, to a memory of their devices; scalars stay.
 
   Args:
@@ -120,14 +120,14 @@ def moved(tree: Any, memory: str | None) -> Any:
   return jax.tree.map(one, tree)
 
 
-def gathered(tree: Any, mesh: jax.sharding.Mesh) -> Any:
+def gather(tree: Any, mesh: jax.sharding.Mesh) -> Any:
   """Constrains a tree, inside a jitted function, to be sharded over the tensor axis only."""
   return jax.tree.map_with_path(
       lambda path, x: jax.lax.with_sharding_constraint(x, _over_tensor(path, x, mesh)), tree)
 
 
-def gathered_shapes(tree: Any, mesh: jax.sharding.Mesh) -> Any:
-  """Returns the shapes of a tree with the shardings of `gathered`."""
+def gather_shapes(tree: Any, mesh: jax.sharding.Mesh) -> Any:
+  """Returns the shapes of a tree with the shardings of `gather`."""
   return jax.tree.map_with_path(lambda path, x: jax.ShapeDtypeStruct(
       x.shape, x.dtype, sharding=_over_tensor(path, x, mesh)), tree)
 

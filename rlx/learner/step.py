@@ -44,7 +44,7 @@ def join(parts: Any, shards: int = 1) -> Any:
   return jax.tree.map(leaf, parts)
 
 
-def mapped(fn: Callable, batch: Any, n: int, shards: int = 1) -> Any:
+def map_microbatches(fn: Callable, batch: Any, n: int, shards: int = 1) -> Any:
   """Computes fn(batch) over n microbatches in turn and returns the rows in order."""
   if n == 1: return fn(batch)
   return join(jax.lax.map(fn, split(batch, n, shards)), shards)

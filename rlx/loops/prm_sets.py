@@ -59,7 +59,7 @@ def read(path: str | os.PathLike, texts: texts_lib.Texts) -> list[Solution]:
   if not path.is_file(): raise ValueError(f"eval.prm_sets: no file {path}.")
   solutions: list[Solution] = []
   seen: dict[str, int] = {}
-  for i, (_, row) in enumerate(io_rows.numbered(path)):
+  for i, (_, row) in enumerate(io_rows.read_lines(path)):
     where = f"{path}: row {i}"
     asked = next((row[k] for k in ("prompt", "problem", "question") if k in row), None)
     if not isinstance(asked, str) or not asked:
@@ -68,17 +68,18 @@ def read(path: str | os.PathLike, texts: texts_lib.Texts) -> list[Solution]:
     prompt = texts.prompt(records.Prompt(id=str(i), text=asked))
     if "steps" in row:  # A problem may have several solutions.
       problem = seen.setdefault(asked, len(seen))
-      solutions.append(_labelled(row, where, texts.step_separator, prompt, problem))
+      solutions.append(_read_solution(row, where, texts.step_separator, prompt, problem))
     else:
       solutions += [Solution(prompt, text, i, is_right=is_right, subset=row.get("subset"))
-                    for text, is_right in _preferred(row, where)]
+                    for text, is_right in _read_preference(row, where)]
   if len({s.label is None for s in solutions}) != 1:
     raise ValueError(f"{path}: needed are rows of one kind, with `steps` and `label` or "
                      "with `chosen` and `rejected`.")
   return solutions
 
 
-def _labelled(row: dict, where: str, separator: str | None, prompt: str, problem: int) -> Solution:
+def _read_solution(row: dict, where: str, separator: str | None, prompt: str,
+                   problem: int) -> Solution:
   steps, label = row["steps"], row.get("label")
   if (not isinstance(steps, list) or not steps
       or not all(isinstance(s, str) and s for s in steps)):
@@ -92,7 +93,7 @@ def _labelled(row: dict, where: str, separator: str | None, prompt: str, problem
   return Solution(prompt, separator.join(steps), problem, ends=ends.tolist(), label=label)
 
 
-def _preferred(row: dict, where: str) -> list[tuple[str, bool]]:
+def _read_preference(row: dict, where: str) -> list[tuple[str, bool]]:
   """[(text, whether it is the better one)] of a row."""
   sides: list[Any] = [[x] if isinstance(x, str) else x
                       for x in (row.get("chosen"), row.get("rejected"))]
@@ -139,7 +140,7 @@ def score(run: build.Run, state: records.TrainState, prompts: Sequence[list[int]
     rollouts = trajectories.pairs(take(prompts), take(completions), run.texts.tokenizer,
                                   longest[1], longest[0])
     parts.append(step_rewards(run, state, rollouts, columns and take(columns)))
-  return {k: best_of_n.stacked([part[k] for part in parts])[:n] for k in parts[0]}
+  return {k: best_of_n.stack([part[k] for part in parts])[:n] for k in parts[0]}
 
 
 def step_rewards(run: build.Run, state: records.TrainState, rollouts: records.Rollouts,
@@ -165,11 +166,11 @@ def step_rewards(run: build.Run, state: records.TrainState, rollouts: records.Ro
   passes = passes_lib.make_passes(run.passes, state, rollouts)
   if has_head:
     odds_BT = hosts.fetch(passes.head_scores())
-    return {"": best_of_n.padded([row[columns_J] for row, columns_J in zip(odds_BT, columns)])}
+    return {"": best_of_n.pad([row[columns_J] for row, columns_J in zip(odds_BT, columns)])}
   prm_BT, ref_BT = hosts.fetch((passes.logps("prm", "prm"), passes.prm_reference()))
   last_B = rollouts.completion_len_B - 1
-  ends_BJ = best_of_n.padded([[*ends[:-1], last] if ends else []
-                              for ends, last in zip(columns, last_B)])
+  ends_BJ = best_of_n.pad([[*ends[:-1], last] if ends else []
+                           for ends, last in zip(columns, last_B)])
   ends_BJ = np.where(np.isnan(ends_BJ), -1, ends_BJ).astype(int)
   scale = float(run.methods.prm_beta(state.step))
   return {name: best_of_n.step_rewards(best_of_n.step_values(
@@ -239,7 +240,7 @@ def first_error_f1(steps: dict[str, np.ndarray], label_B: np.ndarray,
   often = lambda p: np.bincount(p, minlength=n)[problem_B]
   for variant, steps_BJ in steps.items():
     for name, scores_BJ in (("step", steps_BJ), ("value", np.cumsum(steps_BJ, axis=1))):
-      error_B = step_errors.crossed(scores_BJ[known_B], label_B, problem_B % 2 == 0)
+      error_B = step_errors.cross_validate(scores_BJ[known_B], label_B, problem_B % 2 == 0)
       f1 = step_errors.f1(error_B, label_B)
       metrics[f"f1/{name}" + (variant and f"/{variant}")] = accuracy.bootstrap(
           lambda p: step_errors.f1(error_B, label_B, often(p))["f1"], n) | dict(
@@ -287,7 +288,7 @@ def preferences(scores_: dict[str, np.ndarray], right_B: np.ndarray, problem_B: 
   return metrics
 
 
-def sampled_preferences(scores_: dict[str, np.ndarray], outcome_PG: np.ndarray) -> dict[str, dict]:
+def compare_sampled(scores_: dict[str, np.ndarray], outcome_PG: np.ndarray) -> dict[str, dict]:
   """`preferences` of sampled groups.
 
   Each prompt's first right completion is compared with its wrong ones, as in RewardMATH,

@@ -48,7 +48,7 @@ def record(config: keys.Config, workdir: str | os.PathLike, **more: Any) -> dict
                        f"{commit}; append @{before[key]} to the name.")
   new = json.loads(json.dumps(config.to_dict(), sort_keys=True, default=list))
   if path.exists():
-    old, now = options.flat(run_folder.read_config(workdir)), options.flat(new)
+    old, now = options.flatten(run_folder.read_config(workdir)), options.flatten(new)
     changed = [k for k in sorted(old.keys() | now.keys()) if old.get(k) != now.get(k)]
     for key in changed:
       is_same = key in commits and before.get(key) == commits[key]

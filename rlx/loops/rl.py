@@ -112,7 +112,7 @@ def iteration(run: build.Run, state: records.TrainState, host: host_state.HostSt
 def measure_accuracy(run: build.Run, state: records.TrainState, stream: str, repeats: int,
                      which: Sequence[str] = ("greedy", "sampled")) -> dict[str, dict]:
   """Held-out accuracy: {"greedy", "sampled"} -> dict(mean, low, high, ...)."""
-  params = state.full("policy")
+  params = state.join_params("policy")
   accuracies, weights = {}, run.sampling.lay_out(params)
   for name in which:
     sample = getattr(run.sampling, name)

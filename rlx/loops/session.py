@@ -75,7 +75,7 @@ class Session(contextlib.ExitStack):
     self._baseline = _baseline(self.options.baseline, self._config)
     self._checkpoints = checkpoint.Checkpoints(
         self.workdir, max_to_keep=self.options.max_to_keep)
-    self._checkpoints.check_room(_saved(shapes))
+    self._checkpoints.check_room(_select_saved(shapes))
     self.clock.lap("build")
 
   def restore(self, init: Callable[[], records.TrainState],
@@ -145,7 +145,8 @@ class Session(contextlib.ExitStack):
     self._writer.flush()  # A resumed run does not write the lines before its checkpoint again.
     self.host.seconds = self.clock.total(self.host.seconds_before)
     self.host.prompts = None if self._prompts is None else self._prompts.state()
-    self._checkpoints.save(self.state.step, _saved(self.state), dataclasses.asdict(self.host))
+    self._checkpoints.save(self.state.step, _select_saved(self.state),
+                           dataclasses.asdict(self.host))
 
 
 def _baseline(path: str | None, config: dict[str, Any]) -> pathlib.Path | None:
@@ -173,7 +174,7 @@ def restore(checkpoints: checkpoint.Checkpoints, init: Callable[[], records.Trai
   state, host = init(), host_state.HostState()
   if checkpoints.latest is not None:
     initial = state
-    state, saved = checkpoints.restore(_saved(state))
+    state, saved = checkpoints.restore(_select_saved(state))
     # A checkpoint of an earlier version may lack entries, or have another name for one.
     saved.setdefault("initial_eval", saved.get("before"))
     host = host_state.HostState(**{f.name: saved[f.name] for f in dataclasses.fields(host_state.HostState)
@@ -190,7 +191,7 @@ def is_due(step: int, every: int) -> bool:
   return bool(every) and step % every == 0
 
 
-def _saved(state: records.TrainState) -> records.TrainState:
+def _select_saved(state: records.TrainState) -> records.TrainState:
   """The part of a TrainState that checkpoints have: all but references that do not change."""
   return state.replace(reference=None, prm_reference=None, frozen=None)
 

@@ -45,7 +45,7 @@ class Completion:
   ids: list         # EOS included
   group: str
   verdict: float    # NaN if unknown
-  labels: tuple = ()  # one for each step, see `labelled`
+  labels: tuple = ()  # one for each step, see `add_labels`
 
 
 def sample(path: str | os.PathLike, run: build.Run, state: records.TrainState,
@@ -62,7 +62,7 @@ def sample(path: str | os.PathLike, run: build.Run, state: records.TrainState,
   def make(start: int, stop: int) -> list[dict]:
     some = prompts[start // group:stop // group]
     asked = [some[i % len(some)] for i in range(batch)]
-    rollouts = draw(state.full("policy"), asked, rng.key(run.passes.seed, stream))
+    rollouts = draw(state.join_params("policy"), asked, rng.key(run.passes.seed, stream))
     outcome_B = run.outcomes(asked, rollouts).ravel()
     run.pool.check(run.annotate.max_error_rate)
     completions = padding.completions(rollouts)
@@ -103,7 +103,7 @@ def label(path: str | os.PathLike, run: build.Run, state: records.TrainState,
     tokens: dict[int, int] = {}
     for at in range(0, len(after), size):
       some = after[at:at + size]
-      wins_PG, length_P = continued(some)
+      wins_PG, length_P = continue_from(some)
       for (i, _), wins_G, length in zip(some, wins_PG, length_P):
         right.setdefault(i, []).append(wins_G)
         tokens[i] = tokens.get(i, 0) + int(length)
@@ -112,15 +112,15 @@ def label(path: str | os.PathLike, run: build.Run, state: records.TrainState,
         sampled=x.row.get("sampled", len(x.ids)) + tokens.get(i, 0))
             for i, x in enumerate(completions[start:stop], start)]
 
-  def continued(some: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+  def continue_from(some: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
     asked = [some[i % len(some)] for i in range(size)]
     starts = [completions[i].ids[:column + 1] for i, column in asked]
-    tokens_PX, length_P = padding.left_pad(
+    tokens_PX, length_P = padding.pad_left(
         [completions[i].prompt + ids for (i, _), ids in zip(asked, starts)], width,
         run.texts.tokenizer.pad_id)
     number_P = np.array([rng.number(f"{i}/{column}") for i, column in asked], np.uint32)
     rollouts = hosts.fetch(run.sampling.after_steps.sample(
-        state.full("policy"),
+        state.join_params("policy"),
         *sharding.place_rows((tokens_PX, length_P, number_P), run.passes.mesh),
         rng.key(run.passes.seed, "values")))
     texts = [run.texts.tokenizer.decode(starts[b // k] + ids)
@@ -149,7 +149,7 @@ def read(path: str | os.PathLike, texts: texts_lib.Texts) -> list[Completion]:
   path, completions = pathlib.Path(path), []
   if not path.is_file():
     raise ValueError(f"train_prm: no file {path}.")
-  for i, row in io_rows.numbered(path):
+  for i, row in io_rows.read_lines(path):
     where, prompt = f"{path}:{i}", row.get("prompt")
     if prompt is None and isinstance(row.get("question"), str):
       prompt = texts.prompt(records.Prompt(id="", text=row["question"]))
@@ -187,8 +187,8 @@ _ALLOWED = {  # field -> the values that are valid
     "group": ranges.Kind("a text or a whole number", lambda x: isinstance(x, str | int))}
 
 
-def labelled(completions: list[Completion], texts: texts_lib.Texts,
-             kind: step_labels.Kind) -> list[Completion]:
+def add_labels(completions: list[Completion], texts: texts_lib.Texts,
+               kind: step_labels.Kind) -> list[Completion]:
   """The Completions with labels of a kind of step_labels, without those with unknown values.
 
   Raises:
@@ -200,34 +200,34 @@ def labelled(completions: list[Completion], texts: texts_lib.Texts,
       raise ValueError(f"train_prm.rollouts: {x.row['completion']!r} has {n} values for "
                        f"{len(columns)} steps.")
   completions = [x for x in completions if None not in x.row["values"]]
-  values_BJ = best_of_n.padded([x.row["values"] for x in completions])
+  values_BJ = best_of_n.pad([x.row["values"] for x in completions])
   labels_BJ = np.asarray(step_labels.from_values(
       jnp.asarray(values_BJ), jnp.asarray(~np.isnan(values_BJ)), kind=kind))
   return [dataclasses.replace(x, labels=tuple(labels_J[:len(x.row["values"])].tolist()))
           for x, labels_J in zip(completions, labels_BJ)]
 
 
-def grouped(completions: list[Completion]) -> list[list[Completion]]:
+def group_completions(completions: list[Completion]) -> list[list[Completion]]:
   """Returns a list of the completions of each group."""
   groups: dict[str, list[Completion]] = {}
   for x in completions: groups.setdefault(x.group, []).append(x)
   return list(groups.values())
 
 
-def cut(groups: list[list[Completion]], size: int) -> list[list[Completion]]:
+def split_groups(groups: list[list[Completion]], size: int) -> list[list[Completion]]:
   """Splits groups into parts of at most `size` completions."""
   return [group[i:i + size] for group in groups for i in range(0, len(group), size)]
 
 
-def filled(group: list[Completion], size: int) -> list[Completion]:
+def fill_group(group: list[Completion], size: int) -> list[Completion]:
   """A group with empty completions, without a verdict and labels, up to `size` of them."""
   empty = dataclasses.replace(group[0], row=dict(completion=""), ids=[], verdict=math.nan,
                               labels=())
   return group + [empty] * (size - len(group))
 
 
-def affordable(completions: list[Completion], tokens: int | None, *,
-               spread: bool) -> list[Completion]:
+def limit_tokens(completions: list[Completion], tokens: int | None, *,
+                 spread: bool) -> list[Completion]:
   """The first completions for which at most `tokens` tokens were sampled in total.
 
   Args:
@@ -243,13 +243,13 @@ def affordable(completions: list[Completion], tokens: int | None, *,
     place.append(seen[x.group] * spread)
     seen[x.group] += 1
   order = [completions[i] for i in np.argsort(place, kind="stable")]
-  spent = np.cumsum([sampled_tokens([x]) for x in order])
+  spent = np.cumsum([count_sampled_tokens([x]) for x in order])
   if spent[0] > tokens:
     raise ValueError(f"train_prm.max_sampled={tokens}: the first completion took {spent[0]}.")
   return order[:int(np.searchsorted(spent, tokens, side="right"))]
 
 
-def sampled_tokens(completions: list[Completion]) -> int:
+def count_sampled_tokens(completions: list[Completion]) -> int:
   """Number of tokens that were sampled for the completions, `values` included."""
   return sum(x.row.get("sampled", len(x.ids)) for x in completions)
 
@@ -264,7 +264,7 @@ def batch(groups: list[list[Completion]], step: int,
   n, rows, sizes = len(groups), [], run.sizes
   for i in range(step * sizes.prompts, (step + 1) * sizes.prompts):
     draw = np.random.default_rng([run.passes.seed, rng.number("train_prm"), i // n])
-    rows += filled(groups[draw.permutation(n)[i % n]], sizes.group)
+    rows += fill_group(groups[draw.permutation(n)[i % n]], sizes.group)
   rollouts = padding.trim(run.texts.rollouts([x.prompt for x in rows], [x.ids for x in rows]),
                           sizes.bucket)
   labels_BT = np.full(rollouts.sampler_logps_BT.shape, np.nan, np.float32)

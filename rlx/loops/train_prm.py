@@ -68,8 +68,8 @@ def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, An
   completions, held_out = data(run, s.state, s.workdir, options)
   s.clock.lap("sample")
   # A head is trained on single completions; an implicit PRM's loss may compare a group's.
-  groups = stored.grouped(completions) if options.labels is None else [completions]
-  groups = stored.cut(groups, run.sizes.group)
+  groups = stored.group_completions(completions) if options.labels is None else [completions]
+  groups = stored.split_groups(groups, run.sizes.group)
   for step in s.steps():
     rollouts, outcome_B, labels_BT = stored.batch(groups, step, run)
     s.host.training_tokens += int(rollouts.completion_len_B.sum())
@@ -90,7 +90,7 @@ def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, An
   s.clock.lap("eval")
   summary = s.finish(
       **evaluation, labels=options.labels, loss=options.loss,
-      completions=len(completions), sampled_tokens=stored.sampled_tokens(completions),
+      completions=len(completions), sampled_tokens=stored.count_sampled_tokens(completions),
       training_tokens=s.host.training_tokens,
       # A mean over steps, as in the RL loop; None for a PRM with a head.
       prm_accuracy=s.recent_mean("prm/accuracy"))
@@ -140,8 +140,8 @@ def data(run: build.Run, state: records.TrainState, workdir: pathlib.Path,
       path = workdir / "labelled.jsonl"
       stored.label(path, run, state, completions, options.step_rollouts)
       completions = stored.read(path, run.texts)
-    completions = stored.labelled(completions, run.texts, options.labels)
-  return (stored.affordable(completions, options.max_sampled, spread=options.labels is not None),
+    completions = stored.add_labels(completions, run.texts, options.labels)
+  return (stored.limit_tokens(completions, options.max_sampled, spread=options.labels is not None),
           stored.read(held_out, run.texts))
 
 
@@ -153,16 +153,16 @@ def measure_prm(run: build.Run, state: records.TrainState,
     the metrics of tools/evaluate.py's `at_k`, and under "prm" those of prm_sets.py:
     preferences, and the F1 of first errors if rows have a `label`.
   """
-  groups = stored.grouped(completions)
+  groups = stored.group_completions(completions)
   size = max(map(len, groups))
-  rows = [x for group in groups for x in stored.filled(group, size)]
+  rows = [x for group in groups for x in stored.fill_group(group, size)]
   steps = prm_sets.score(run, state, [x.prompt for x in rows], [x.ids for x in rows])
   scores = prm_sets.scores(steps)
   outcome_PG = np.reshape([x.verdict for x in rows], (-1, size))
   metrics = at_k.at_k(
       outcome_PG, run.texts.answers([x.row["completion"] for x in rows]), scores)
   label_B = np.array([x.row.get("label") for x in rows], float)  # None is NaN.
-  metrics["prm"] = {"held out": prm_sets.sampled_preferences(scores, outcome_PG)}
+  metrics["prm"] = {"held out": prm_sets.compare_sampled(scores, outcome_PG)}
   if not np.isnan(label_B).all():
     metrics["prm"]["held out"] |= prm_sets.first_error_f1(
         steps, label_B, np.arange(len(rows)) // size)

@@ -23,7 +23,7 @@ def importance_ratio(logps_BT, old_logps_BT, level="token", learn_BT=None):
   return jnp.exp(jnp.minimum(log_BT, MAX_LOG_SEQUENCE))
 
 
-def clipped(ratio_BT, advantages_BT, clip_low, clip_high, dual_clip=None, ratio_cap=None):
+def clip_loss(ratio_BT, advantages_BT, clip_low, clip_high, dual_clip=None, ratio_cap=None):
   """PPO's clipped loss with its two further bounds, see policy.ppo_clip.
 
   Returns:

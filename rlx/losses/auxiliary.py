@@ -20,7 +20,7 @@ from rlx.losses import reward_model
 def _class_weights(outcome_B, learn_B, finish_B, *, balanced):
   """The w of `last_token`."""
   if not balanced: return jnp.ones_like(outcome_B)
-  return reward_model.class_weights(outcome_B, _counted(learn_B, finish_B))
+  return reward_model.class_weights(outcome_B, _select_finished(learn_B, finish_B))
 
 
 @method(whole=dict(weight_B=_class_weights))
@@ -53,7 +53,7 @@ def last_token(self_logps_B: Array, outcome_B: Array, learn_B: Array, finish_B: 
     ...                      beta_v=.5).mean()
     Array(0.5, dtype=float32)
   """
-  counts_B = _counted(learn_B, finish_B)
+  counts_B = _select_finished(learn_B, finish_B)
   error_B = beta_v * (self_logps_B - c_ref) - outcome_B
   return aggregate.mean(weight_B * error_B**2, counts_B)
 
@@ -88,5 +88,5 @@ def rehearsal(logps_BT: Array, ref_logps_BT: Array, rehearsal_BT: Array, *,
   return aggregate.aggregate(loss_BT, rehearsal_BT, mode="token-mean")
 
 
-def _counted(learn_B, finish_B):
+def _select_finished(learn_B, finish_B):
   return learn_B & (finish_B != records.FINISH.index("length"))

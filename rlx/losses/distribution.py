@@ -107,18 +107,18 @@ def simko(logps_BT: Array, old_logps_BT: Array, top_logps_BTK: Array, entropy_BT
   is_top_BT = logps_BT >= top_logps_BTK[:, :, 0] - _TIE
   advantages_BT = jnp.where(is_fork_BT & is_top_BT & (advantages_BT < 0),
                             penalty * advantages_BT, advantages_BT)
-  return _ratio.clipped(_ratio.importance_ratio(logps_BT, old_logps_BT), advantages_BT, clip_low,
-                        clip_high)
+  return _ratio.clip_loss(_ratio.importance_ratio(logps_BT, old_logps_BT), advantages_BT, clip_low,
+                          clip_high)
 
 
-def _rare(logps_BT, old_min_p_logps_BT, advantages_BT, learn_BT, *, fraction):
+def _find_rare(logps_BT, old_min_p_logps_BT, advantages_BT, learn_BT, *, fraction):
   """True on the tokens that `lp_reg` guards."""
   pushed_BT = learn_BT & (advantages_BT < 0)
   return pushed_BT & (logps_BT < old_min_p_logps_BT) & (
       logps_BT < _quantile(logps_BT, pushed_BT, fraction))
 
 
-@method(whole=dict(guarded_BT=_rare))
+@method(whole=dict(guarded_BT=_find_rare))
 def lp_reg(logps_BT: Array, old_logps_BT: Array, old_min_p_logps_BT: Array, advantages_BT: Array,
            learn_BT: Array, guarded_BT: Array = COMPUTED, *, fraction: ranges.Share = 0.01,
            kl_coef: ranges.NotNegative = 1.0, clip_low: ranges.NotNegative = 1.0,
@@ -152,7 +152,7 @@ def lp_reg(logps_BT: Array, old_logps_BT: Array, old_min_p_logps_BT: Array, adva
   """
   ratio_BT = _ratio.importance_ratio(logps_BT, old_logps_BT)
   pull_BT = divergence.estimate(logps_BT, old_min_p_logps_BT, guarded_BT, kind="k3")
-  loss_BT, removed = _ratio.clipped(ratio_BT, advantages_BT, clip_low, clip_high)
+  loss_BT, removed = _ratio.clip_loss(ratio_BT, advantages_BT, clip_low, clip_high)
   return (jnp.where(guarded_BT, -advantages_BT * ratio_BT + kl_coef * pull_BT, loss_BT),
           {name: x_BT & ~guarded_BT for name, x_BT in removed.items()})
 

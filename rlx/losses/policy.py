@@ -8,7 +8,7 @@ All take (logps_BT, old_logps_BT, advantages_BT, learn_BT), where
   learn_BT       bool, the tokens that count; elsewhere anything, NaN too
 
 and return loss_BT, 0 outside the mask, for losses/aggregate.py, those that clip also
-{name: bool_BT}, whose gradient which clip removes (`resolve.measured`). rho below is
+{name: bool_BT}, whose gradient which clip removes (`resolve.split_metrics`). rho below is
 exp(logps - old_logps), with the log clamped to [-20, 20]; sg stops gradients.
 What is decided by a statistic of the whole minibatch (kl_cov, clip_cov,
 stable_reinforce) is an argument of the loss, see core/method.py. Ratios of more than a
@@ -52,8 +52,8 @@ def ppo_clip(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_B
     >>> policy.ppo_clip(logps_BT, old_logps_BT, advantages_BT, learn_BT)[0]
     Array([[-1. , -1.2]], dtype=float32)
   """
-  return _ratio.clipped(_ratio.importance_ratio(logps_BT, old_logps_BT), advantages_BT, clip_low,
-                        clip_high, dual_clip, ratio_cap)
+  return _ratio.clip_loss(_ratio.importance_ratio(logps_BT, old_logps_BT), advantages_BT, clip_low,
+                          clip_high, dual_clip, ratio_cap)
 
 
 @method
@@ -160,12 +160,12 @@ def reinforce(logps_BT: Array, advantages_BT: Array, learn_BT: Array) -> Array:
   return -advantages_BT * logps_BT
 
 
-def _costly(logps_BT, advantages_BT, learn_BT, *, fraction):
+def _find_costly(logps_BT, advantages_BT, learn_BT, *, fraction):
   """True on the tokens that `kl_cov` holds back."""
-  return _largest(_covariance(logps_BT, advantages_BT, learn_BT), learn_BT, learn_BT, fraction)
+  return _find_largest(_covariance(logps_BT, advantages_BT, learn_BT), learn_BT, learn_BT, fraction)
 
 
-@method(whole=dict(held_BT=_costly))
+@method(whole=dict(held_BT=_find_costly))
 def kl_cov(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: Array,
            held_BT: Array = COMPUTED, *, fraction: ranges.Share = 2e-4,
            kl_coef: ranges.NotNegative = 1.0) -> Array:
@@ -196,17 +196,18 @@ def kl_cov(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT:
   return loss_BT + masked.where_valid(kl_coef * masked.absolute(d_BT), held_BT)
 
 
-def _costly_unclipped(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, clip_low,
-                      clip_high, fraction, cov_low, cov_high):
+def _find_costly_unclipped(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, clip_low,
+                           clip_high, fraction, cov_low, cov_high):
   """True on the tokens that `clip_cov` clips in addition to those that PPO clips."""
-  _, removed = _ratio.clipped(jnp.exp(logps_BT - old_logps_BT), advantages_BT, clip_low, clip_high)
+  _, removed = _ratio.clip_loss(jnp.exp(logps_BT - old_logps_BT), advantages_BT, clip_low,
+                                clip_high)
   cov_BT = _covariance(logps_BT, advantages_BT, learn_BT)
   candidate_BT = (learn_BT & ~removed["clip_low"] & ~removed["clip_high"]
                   & (cov_BT > cov_low) & (cov_BT < cov_high))
-  return _largest(cov_BT, candidate_BT, learn_BT, fraction)
+  return _find_largest(cov_BT, candidate_BT, learn_BT, fraction)
 
 
-@method(whole=dict(held_BT=_costly_unclipped))
+@method(whole=dict(held_BT=_find_costly_unclipped))
 def clip_cov(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: Array,
              held_BT: Array = COMPUTED, *, clip_low: ranges.NotNegative = 0.2,
              clip_high: ranges.NotNegative = 0.2, fraction: ranges.Share = 2e-4,
@@ -233,8 +234,8 @@ def clip_cov(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_B
     >>> policy.clip_cov(logps_BT, old_logps_BT, advantages_BT, learn_BT)[0]
     Array([[-1. , -1.2]], dtype=float32)
   """
-  loss_BT, removed = _ratio.clipped(jnp.exp(logps_BT - old_logps_BT), advantages_BT, clip_low,
-                                    clip_high)
+  loss_BT, removed = _ratio.clip_loss(jnp.exp(logps_BT - old_logps_BT), advantages_BT, clip_low,
+                                      clip_high)
   removed = {name: x_BT & ~held_BT for name, x_BT in removed.items()}
   return masked.where_valid(loss_BT, ~held_BT), removed | dict(
       clip_cov=held_BT & (advantages_BT != 0))
@@ -263,7 +264,7 @@ def dppo_tv(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT
   """
   moved_BT = jnp.exp(logps_BT) - jnp.exp(old_logps_BT)
   near_BT = jnp.where(advantages_BT > 0, moved_BT <= high, moved_BT >= -low)
-  return _where_near(near_BT, logps_BT, old_logps_BT, advantages_BT, ratio_cap)
+  return _weigh_near(near_BT, logps_BT, old_logps_BT, advantages_BT, ratio_cap)
 
 
 @method
@@ -293,7 +294,7 @@ def dppo_kl(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT
            + (1 - old_p_BT) * jnp.log((1 - old_p_BT + 1e-8) / (1 - p_BT + 1e-8)))
   near_BT = jnp.where(advantages_BT > 0, (kl_BT <= high) | (p_BT <= old_p_BT),
                       (kl_BT <= low) | (p_BT >= old_p_BT))
-  return _where_near(near_BT, logps_BT, old_logps_BT, advantages_BT, ratio_cap)
+  return _weigh_near(near_BT, logps_BT, old_logps_BT, advantages_BT, ratio_cap)
 
 
 @method
@@ -348,15 +349,15 @@ def minirl(logps_BT: Array, old_logps_BT: Array, sampler_logps_BT: Array, advant
   """
   ratio_BT = _ratio.importance_ratio(logps_BT, old_logps_BT)
   near_BT = jnp.where(advantages_BT > 0, ratio_BT <= 1 + clip_high, ratio_BT >= 1 - clip_low)
-  return _where_near(near_BT, logps_BT, sampler_logps_BT, advantages_BT, weight_cap)
+  return _weigh_near(near_BT, logps_BT, sampler_logps_BT, advantages_BT, weight_cap)
 
 
-def _near_mean(advantages_BT, learn_BT, *, width):
+def _find_near_mean(advantages_BT, learn_BT, *, width):
   """True where `stable_reinforce` keeps the advantage."""
   return jnp.abs(advantages_BT - masked.mean(advantages_BT, learn_BT)) <= width
 
 
-@method(whole=dict(near_BT=_near_mean))
+@method(whole=dict(near_BT=_find_near_mean))
 def stable_reinforce(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: Array,
                      near_BT: Array = COMPUTED, *, clip_low: ranges.NotNegative = 0.2,
                      clip_high: ranges.NotNegative = 0.2,
@@ -389,15 +390,15 @@ def stable_reinforce(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array,
   limit = math.log(ratio_max)
   d_BT = logps_BT - old_logps_BT
   kept_BT = masked.where_valid(advantages_BT, near_BT)
-  loss_BT, removed = _ratio.clipped(jnp.exp(jnp.clip(d_BT, -limit, limit)), kept_BT,
-                                    clip_low, clip_high)
+  loss_BT, removed = _ratio.clip_loss(jnp.exp(jnp.clip(d_BT, -limit, limit)), kept_BT,
+                                      clip_low, clip_high)
   by_ppo_BT = removed["clip_low"] | removed["clip_high"]
   return loss_BT, removed | dict(
       clip_advantage=~near_BT & (advantages_BT != 0),
       clip_max=(jnp.abs(d_BT) > limit) & (kept_BT != 0) & ~by_ppo_BT)
 
 
-def _where_near(near_BT, logps_BT, old_logps_BT, advantages_BT, ratio_cap):
+def _weigh_near(near_BT, logps_BT, old_logps_BT, advantages_BT, ratio_cap):
   """REINFORCE with a capped ratio as weight, on tokens whose probability has not moved too far."""
   weight_BT = jnp.minimum(_ratio.importance_ratio(logps_BT, old_logps_BT), ratio_cap)
   loss_BT = -advantages_BT * jax.lax.stop_gradient(weight_BT) * logps_BT
@@ -410,7 +411,7 @@ def _covariance(logps_BT, advantages_BT, learn_BT):
   return jax.lax.stop_gradient(centred(advantages_BT) * centred(logps_BT))
 
 
-def _largest(x_BT, candidate_BT, learn_BT, fraction):
+def _find_largest(x_BT, candidate_BT, learn_BT, fraction):
   """True on the max(1, floor(fraction n)) largest candidates, with n the tokens that learn."""
   count = jnp.maximum(jnp.floor(jnp.sum(learn_BT).astype(x_BT.dtype) * fraction), 1)
   order = jnp.argsort(jnp.where(candidate_BT, -x_BT, jnp.inf), axis=None)

@@ -100,13 +100,13 @@ def nca(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, outcome_P
   return aggregate.mean(pair_PGG, _pairs(outcome_PG, learn_PG))
 
 
-def _mismatched(kl_ratio_B):
+def _estimate_kl(kl_ratio_B):
   """The K of `kto` on every row."""
   return jnp.full_like(kl_ratio_B, jax.lax.stop_gradient(jnp.maximum(
       masked.mean(kl_ratio_B, ~jnp.isnan(kl_ratio_B)), 0)))
 
 
-@method(unmasked=("kl_ratio_B",), whole=dict(baseline_B=_mismatched))
+@method(unmasked=("kl_ratio_B",), whole=dict(baseline_B=_estimate_kl))
 def kto(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, outcome_B: Array,
         learn_B: Array, kl_ratio_B: Array, prm_beta: Array | float, baseline_B: Array = COMPUTED,
         *, weight_correct: ranges.NotNegative = 1.0,
@@ -142,7 +142,7 @@ def kto(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, outcome_B
 
 
 @method(unmasked=("return",))  # With T = 2 it has the shape of learn_BT.
-def _even(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG, prm_beta):
+def _balance_losses(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG, prm_beta):
   """[B, 2]: the loss of each completion in `kto_even`, and d (sum of all losses) / d d_i."""
   d_PG = _log_ratio(prm_logps_BT, prm_ref_logps_BT).reshape(learn_PG.shape)
   better_PG, worse_PG = _better_worse(outcome_PG, learn_PG, d_PG.dtype)
@@ -158,7 +158,7 @@ def _even(prm_logps_BT, prm_ref_logps_BT, learn_BT, outcome_PG, learn_PG, prm_be
   return jnp.stack([loss_PG.reshape(-1), slope_PG.reshape(-1)], axis=1)
 
 
-@method(whole=dict(even_B2=_even))
+@method(whole=dict(even_B2=_balance_losses))
 def kto_even(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, outcome_PG: Array,
              learn_PG: Array, prm_beta: Array | float,
              even_B2: Array = COMPUTED) -> records.Weighted:

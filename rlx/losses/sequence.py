@@ -42,7 +42,7 @@ def gspo(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: A
     Array([[-1.0004, -1.0004]], dtype=float32)
   """
   ratio_BT = _ratio.importance_ratio(logps_BT, old_logps_BT, "sequence", learn_BT)
-  return _ratio.clipped(ratio_BT, advantages_BT, clip_low, clip_high)
+  return _ratio.clip_loss(ratio_BT, advantages_BT, clip_low, clip_high)
 
 
 @method(aggregation="seq-mean-token-sum")

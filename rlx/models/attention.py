@@ -54,7 +54,7 @@ def prepare(kind, valid_BS, segments_BS=None, branches_BS=None, *, positions_BS=
                  | (branches_BS == 0)[:, None, :])
   if trunks is None: return mask_BQS
   trunk_PQS = prepare(kind, trunks.valid_PX, positions_BS=trunks.positions_PX, window=window)
-  of_trunk = lambda x_PX: by_row(x_PX, trunks.trunk_OB)[:, None, :]
+  of_trunk = lambda x_PX: copy_to_rows(x_PX, trunks.trunk_OB)[:, None, :]
   trunk_BQX = jnp.broadcast_to(of_trunk(trunks.valid_PX),
                                (*valid_BS.shape, trunk_PQS.shape[1]))
   if window:
@@ -62,7 +62,7 @@ def prepare(kind, valid_BS, segments_BS=None, branches_BS=None, *, positions_BS=
   return Forked(trunk_PQS, jnp.concatenate([trunk_BQX, mask_BQS], axis=2), trunks.trunk_OB)
 
 
-def by_row(x_P, trunk_OB):
+def copy_to_rows(x_P, trunk_OB):
   """x of each row's trunk; trunks and rows are those of the device."""
   if len(trunk_OB) == 1: return x_P[trunk_OB[0]]
   x_BX = jax.vmap(lambda x_P, trunk_B: x_P[trunk_B])(
@@ -85,28 +85,28 @@ def attend(kind, q_BQNH, k_BSKH, v_BSKH, prepared, *, scale, softcap=None, windo
     platform: of the devices; splash is interpreted on others than tpu.
   """
   if isinstance(prepared, Forked):
-    return _forked(kind, q_BQNH, k_BSKH, v_BSKH, prepared, scale, softcap)
+    return _attend_with_trunks(kind, q_BQNH, k_BSKH, v_BSKH, prepared, scale, softcap)
   if kind == "blocks": return _blocks(q_BQNH, k_BSKH, v_BSKH, prepared, scale, softcap)
   if kind == "cudnn": return _cudnn(q_BQNH, k_BSKH, v_BSKH, prepared, scale, window)
   return _splash(q_BQNH, k_BSKH, v_BSKH, prepared, scale, softcap, window, platform)
 
 
-def capped(x, cap):
+def soft_cap(x, cap):
   """cap tanh(x / cap); x if cap is None."""
   return x if cap is None else cap * jnp.tanh(x / cap)
 
 
-def _forked(kind, q_OQNH, k_OQKH, v_OQKH, prepared, scale, softcap):
+def _attend_with_trunks(kind, q_OQNH, k_OQKH, v_OQKH, prepared, scale, softcap):
   shards, sizes = len(prepared.trunk_OB), [mask.shape[:2] for mask in prepared[:2]]
   def parts(x_OQNH):
     cut = jnp.split(x_OQNH, [math.prod(sizes[0]) // shards], axis=1)
     return [x.reshape(*size, *x.shape[2:]) for x, size in zip(cut, sizes)]
-  def continued(x_OQKH):
+  def append_rows(x_OQKH):
     trunk_PXKH, row_BQKH = parts(x_OQKH)
     return trunk_PXKH, jnp.concatenate(
-        [by_row(trunk_PXKH, prepared.trunk_OB), row_BQKH], axis=1)
+        [copy_to_rows(trunk_PXKH, prepared.trunk_OB), row_BQKH], axis=1)
   outputs = [attend(kind, *qkv, mask, scale=scale, softcap=softcap) for *qkv, mask in zip(
-      parts(q_OQNH), continued(k_OQKH), continued(v_OQKH), prepared[:2])]
+      parts(q_OQNH), append_rows(k_OQKH), append_rows(v_OQKH), prepared[:2])]
   return jnp.concatenate([x.reshape(shards, -1, *x.shape[2:]) for x in outputs], axis=1)
 
 
@@ -124,7 +124,7 @@ def _blocks(q_BQNH, k_BSKH, v_BSKH, mask_BQS, scale, softcap):
     scores_BKRQS = scale * jnp.einsum(
         "BKRQH,BKSH->BKRQS", q_BKRQH[..., start:end, :], k_BKSH[:, :, :seen],
         preferred_element_type=wide)
-    scores_BKRQS = capped(scores_BKRQS, softcap)
+    scores_BKRQS = soft_cap(scores_BKRQS, softcap)
     mask_B11QS = mask_BQS[:, None, None, start:end, :seen]
     weights_BKRQS = jax.nn.softmax(
         jnp.where(mask_B11QS, scores_BKRQS, jnp.finfo(wide).min), axis=-1)

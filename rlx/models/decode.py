@@ -28,7 +28,7 @@ from rlx.models import transformer
 @flax.struct.dataclass
 class Prompts:
   """Keys and values of P prompts, one array per layer; row p * (W / P) + g has prompt p."""
-  k_PKnHx: list  # in tiles, see `_tiled`
+  k_PKnHx: list  # in tiles, see `_tile`
   v_PKXH: list
   valid_PX: jax.Array  # bool
 
@@ -57,23 +57,23 @@ def lay_out(params, config, place=lambda weights: weights):
   Args:
     place: weights -> the same with constraints on their sharding; it is called in jit.
   """
-  (weights, i), layers = _rest(params, config, place), []
+  (weights, i), layers = _lay_out_rest(params, config, place), []
   for _ in range(config.n_layers):  # `i` stays on the devices.
-    layer, i = _layer(params["layers"], config, place, i)
+    layer, i = _lay_out_layer(params["layers"], config, place, i)
     layers.append(layer)
   return dict(weights, layers=layers)
 
 
-def traced(params, config, place):
+def trace(params, config, place):
   """The two programs of `lay_out`: {name: (jax.stages.Traced, the parameters that it reads)}."""
   rest = {name: x for name, x in params.items() if name != "layers"}
-  return {"tables": (_rest.trace(rest, config, place), rest),
-          "a layer": (_layer.trace(params["layers"], config, place, jnp.int32(0)),
+  return {"tables": (_lay_out_rest.trace(rest, config, place), rest),
+          "a layer": (_lay_out_layer.trace(params["layers"], config, place, jnp.int32(0)),
                       params["layers"])}
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
-def _rest(params, config, place):
+def _lay_out_rest(params, config, place):
   """All but the layers, and the number of the first layer."""
   cast = lambda x: x.astype(config.dtype)
   embed_VD = cast(params["embed"]["w_VD"])
@@ -85,7 +85,7 @@ def _rest(params, config, place):
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
-def _layer(layers, config, place, i):
+def _lay_out_layer(layers, config, place, i):
   """Layer i, and i + 1."""
   one = jax.tree.map(lambda x: jax.lax.dynamic_slice_in_dim(x, i, 1), layers)
   layers = lora.merge(dict(layers=one), config.lora_scale)["layers"]
@@ -136,7 +136,7 @@ def prompts(params, config, tokens_PX, prompt_len_P):
   valid_PX = columns_1X >= start_P1
   k_LPXKH, v_LPXKH = transformer.prefill(
       params, config, tokens_PX, jnp.maximum(columns_1X - start_P1, 0), valid_PX)
-  return Prompts(k_PKnHx=list(_tiled(config, k_LPXKH.transpose(0, 1, 3, 4, 2))),
+  return Prompts(k_PKnHx=list(_tile(config, k_LPXKH.transpose(0, 1, 3, 4, 2))),
                  v_PKXH=list(v_LPXKH.transpose(0, 1, 3, 2, 4)),
                  valid_PX=valid_PX & (columns_1X < sizes["X"] - 1))
 
@@ -144,13 +144,13 @@ def prompts(params, config, tokens_PX, prompt_len_P):
 def empty_suffix(config, rows, width):
   """A Suffix of `width` columns for `rows` rows."""
   k, h = config.kv_heads, config.head_dim
-  zeros = lambda *shape: [transformer.pinned(jnp.zeros(shape, config.dtype), config.heads)
+  zeros = lambda *shape: [transformer.pin(jnp.zeros(shape, config.dtype), config.heads)
                           for _ in range(config.n_layers)]
   n, t = _tiles(config, width)
   return Suffix(k_WKnHt=zeros(rows, k, n, h, t), v_WKTH=zeros(rows, k, width, h))
 
 
-def moved(suffix, config, source_W, end, *, width, free):
+def move_rows(suffix, config, source_W, end, *, width, free):
   """Rows of a suffix with the `width` columns before column `end` and `free` ones after them.
 
   Args:
@@ -162,7 +162,7 @@ def moved(suffix, config, source_W, end, *, width, free):
     pad = lambda x, where: jnp.pad(x, [where if i == axis else (0, 0) for i in range(x.ndim)])
     x = jax.lax.dynamic_slice_in_dim(pad(x, (free, 0)), free + end - width, width, axis=axis)
     return pad(x if source_W is None else x[source_W], (0, free))
-  return Suffix([_tiled(config, copy(_untiled(x, suffix.columns), 3)) for x in suffix.k_WKnHt],
+  return Suffix([_tile(config, copy(_untile(x, suffix.columns), 3)) for x in suffix.k_WKnHt],
                 [copy(x, 2) for x in suffix.v_WKTH])
 
 
@@ -175,7 +175,7 @@ def _tiles(config, columns):
   return n, -(-columns // n)
 
 
-def _tiled(config, k_HT):
+def _tile(config, k_HT):
   """[.., H, T] -> [.., n, H, t]; the last tile is padded with zeros."""
   *lead, h, columns = k_HT.shape
   n, t = _tiles(config, columns)
@@ -183,7 +183,7 @@ def _tiled(config, k_HT):
   return jnp.moveaxis(k_HT.reshape(*lead, h, n, t), -2, -3)
 
 
-def _untiled(tiles, columns):
+def _untile(tiles, columns):
   """[.., n, H or Q, t] -> [.., H or Q, T]"""
   *lead, n, rows, t = tiles.shape
   return jnp.moveaxis(tiles, -3, -2).reshape(*lead, rows, n * t)[..., :columns]
@@ -202,12 +202,12 @@ class History:
 def empty_history(config, rows, width):
   """A History of `width` columns for `rows` rows."""
   k, h = config.kv_heads, config.head_dim
-  zeros = lambda *shape: [transformer.pinned(jnp.zeros(shape, config.dtype), config.heads)
+  zeros = lambda *shape: [transformer.pin(jnp.zeros(shape, config.dtype), config.heads)
                           for _ in range(config.n_layers)]
   return History(k_BKHT=zeros(rows, k, h, width), v_BKTH=zeros(rows, k, width, h))
 
 
-def recalled(history, config, row_W, end_W, *, width, free):
+def recall(history, config, row_W, end_W, *, width, free):
   """A Suffix of rows of a history: `width` columns that end with column end - 1, and `free` ones.
 
   Args:
@@ -220,11 +220,11 @@ def recalled(history, config, row_W, end_W, *, width, free):
     x = jax.vmap(lambda x, end: jax.lax.dynamic_slice_in_dim(x, end, width, axis=axis - 1))(
         jnp.pad(x, pad), end_W)
     return jnp.pad(x, [(0, free) if i == axis else (0, 0) for i in range(x.ndim)])
-  return Suffix([_tiled(config, copy(x, 3)) for x in history.k_BKHT],
+  return Suffix([_tile(config, copy(x, 3)) for x in history.k_BKHT],
                 [copy(x, 2) for x in history.v_BKTH])
 
 
-def remembered(history, suffix, row_W, start_W, *, free):
+def remember(history, suffix, row_W, start_W, *, free):
   """The history with the last `free` columns of a suffix from column `start` of each row on.
 
   Args:
@@ -241,7 +241,7 @@ def remembered(history, suffix, row_W, start_W, *, free):
   columns = suffix.columns
   new = lambda x, axis: jax.lax.slice_in_dim(x, columns - free, columns, axis=axis)
   return History(
-      [put(x, new(_untiled(k, columns), 3), 3) for x, k in zip(history.k_BKHT, suffix.k_WKnHt)],
+      [put(x, new(_untile(k, columns), 3), 3) for x, k in zip(history.k_BKHT, suffix.k_WKnHt)],
       [put(x, new(v, 2), 2) for x, v in zip(history.v_BKTH, suffix.v_WKTH)])
 
 
@@ -267,7 +267,7 @@ def step(weights, config, tokens_W, positions_W, prompts_, suffix, live_WT, colu
   turns = {rope: tuple(x.T for x in transformer.rotations(config, positions_W, rope))
            for rope in ropes}
   masks = {window: _mask(prompts_, positions_W, live_WT, window) for window in windows}
-  x_DW = transformer.embedded(config, weights["embed_VD"][tokens_W]).T
+  x_DW = transformer.embed_rows(config, weights["embed_VD"][tokens_W]).T
   written = Suffix([], [])
   for layer, (window, rope), *kv in zip(
       weights["layers"], config.kinds, prompts_.k_PKnHx, prompts_.v_PKXH, suffix.k_WKnHt,
@@ -281,11 +281,11 @@ def step(weights, config, tokens_W, positions_W, prompts_, suffix, live_WT, colu
     x_DW = x_DW + norm("mlp_post_norm", _mlp(layer, config, norm("mlp_norm", x_DW)))
   x_DW = transformer.rms_norm(x_DW, weights["norm_D1"], config.norm_eps, axis=0)
   logits_VW = jnp.matmul(weights["head_VD"], x_DW,
-                         preferred_element_type=transformer.wide(config.dtype))
-  return attention.capped(_apart(logits_VW), config.logit_softcap).T, written
+                         preferred_element_type=transformer.widen(config.dtype))
+  return attention.soft_cap(_keep_apart(logits_VW), config.logit_softcap).T, written
 
 
-def _apart(x):
+def _keep_apart(x):
   """x behind an optimisation barrier on CPU, where XLA would fuse a product with a transpose
   next to it and has no fast routine for the result."""
   return jax.lax.platform_dependent(x, cpu=jax.lax.optimization_barrier, default=lambda x: x)
@@ -312,10 +312,10 @@ def _mask(prompts_, positions_W, live_WT, window):
 
 
 def _mlp(layer, config, y_DW):
-  if config.n_experts: return transformer.mixed(config, y_DW.T, *layer["experts"]).T
+  if config.n_experts: return transformer.mix_experts(config, y_DW.T, *layer["experts"]).T
   gate_up_2FW = jnp.einsum("cFD,DW->cFW", layer["gate_up_2FD"], y_DW)
   if config.mlp_bias: gate_up_2FW = gate_up_2FW + layer["gate_up_bias_2F1"]
-  y_DW = layer["down_DF"] @ transformer.activated(config, *gate_up_2FW)
+  y_DW = layer["down_DF"] @ transformer.activate(config, *gate_up_2FW)
   return y_DW + layer["down_bias_D1"] if config.mlp_bias else y_DW
 
 
@@ -325,13 +325,13 @@ def _attention(layer, config, y_DW, turns_HW, kv, masks, column):
   k, h, w = config.kv_heads, config.head_dim, y_DW.shape[1]
   p, x = prompt_v_PKXH.shape[0], prompt_v_PKXH.shape[2]
   r, g = config.n_heads // k, w // p
-  float_ = dict(preferred_element_type=transformer.wide(y_DW.dtype))
+  float_ = dict(preferred_element_type=transformer.widen(y_DW.dtype))
   def scores(q_KQH, k_KnHt, columns):
     # The queries are repeated so that tiles are a batch axis; otherwise XLA transposes all
     # keys first.
     shape = (*k_KnHt.shape[:3], *q_KQH.shape[2:])
     q_KnQH = jnp.broadcast_to(q_KQH[:, :, None], shape)
-    return _untiled(jnp.einsum("WKnQH,WKnHt->WKnQt", q_KnQH, k_KnHt, **float_), columns)
+    return _untile(jnp.einsum("WKnQH,WKnHt->WKnQt", q_KnQH, k_KnHt, **float_), columns)
 
   qkv_KAHW = jnp.einsum("KAHD,DW->KAHW", layer["qkv_KAHD"], y_DW)
   if config.qkv_bias: qkv_KAHW = qkv_KAHW + layer["bias_KAH1"]
@@ -354,8 +354,8 @@ def _attention(layer, config, y_DW, turns_HW, kv, masks, column):
   else:  # Columns of several tiles.
     k_MKHC, v_MKCH = (x_KHW.reshape(k, h, m, -1).transpose(2, 0, *axes_) for x_KHW, axes_ in (
         (k_KHW, (1, 3)), (v_KHW, (3, 1))))
-    suffix_k_WKnHt = _tiled(config, write(_untiled(suffix_k_WKnHt, columns), k_MKHC,
-                                          (0, 0, 0, column)))
+    suffix_k_WKnHt = _tile(config, write(_untile(suffix_k_WKnHt, columns), k_MKHC,
+                                         (0, 0, 0, column)))
     suffix_v_WKTH = write(suffix_v_WKTH, v_MKCH, (0, 0, column, 0))
 
   # All rows of a prompt and all queries of a key-value head read its keys at once.
@@ -370,12 +370,12 @@ def _attention(layer, config, y_DW, turns_HW, kv, masks, column):
   # The two parts keep their layouts; only their largest scores and sums meet.
   by_row = lambda x: x.reshape(p, k, g, r, -1).swapaxes(1, 2).reshape(w, k, r, -1)
   by_prompt = lambda x: x.reshape(p, g, k, r, -1).swapaxes(1, 2).reshape(p, k, g * r, -1)
-  def masked(scores, mask):
-    scores = attention.capped(scores * transformer.attn_scale(config), config.attn_softcap)
+  def mask_scores(scores, mask):
+    scores = attention.soft_cap(scores * transformer.attn_scale(config), config.attn_softcap)
     return jnp.where(mask, scores, -jnp.inf)
   mask_PQX = jnp.repeat(mask_WX.reshape(p, g, x), r, axis=1)
-  prompt_PKQX = masked(prompt_PKQX, mask_PQX[:, None])
-  suffix_WKRT = masked(suffix_WKRT, mask_WT[:, None, None])
+  prompt_PKQX = mask_scores(prompt_PKQX, mask_PQX[:, None])
+  suffix_WKRT = mask_scores(suffix_WKRT, mask_WT[:, None, None])
   over = dict(axis=-1, keepdims=True)
   most_WKR1 = jnp.maximum(by_row(jnp.max(prompt_PKQX, **over)), jnp.max(suffix_WKRT, **over))
   mass_PKQX = jnp.exp(prompt_PKQX - by_prompt(most_WKR1))

@@ -39,7 +39,7 @@ def logps(params, config, tokens_BS, positions_BS, valid_BS, *, completion_width
     entropy_BT: float32 nats of the scaled distribution, 0 on padding.
     one array for each of `statistics`, float32, 0 on padding.
   """
-  hidden_BTD, targets_BT, mask_BT, spread = predicting(
+  hidden_BTD, targets_BT, mask_BT, spread = compute_hidden(
       params, config, tokens_BS, positions_BS, valid_BS, completion_width, plan)
   out = from_hidden(params, config, hidden_BTD, targets_BT, mask_BT, temperature=temperature,
                     chunk=chunk, with_entropy=with_entropy, statistics=statistics)
@@ -64,13 +64,13 @@ def logits(params, config, rollouts):
   Returns:
     logits_BTV: float32, at temperature 1; any finite numbers on padding (`rollouts.mask_BT`).
   """
-  hidden_BTD, *_ = predicting(
+  hidden_BTD, *_ = compute_hidden(
       params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
       rollouts.sampler_logps_BT.shape[1])
   return transformer.logits(params, config, hidden_BTD)
 
 
-def predicting(params, config, tokens_BS, positions_BS, valid_BS, completion_width, plan=None):
+def compute_hidden(params, config, tokens_BS, positions_BS, valid_BS, completion_width, plan=None):
   """The hidden states that predict the completion tokens.
 
   Returns:
@@ -102,7 +102,7 @@ def from_hidden(params, config, hidden_BTD, targets_BT, mask_BT, *, temperature=
   """As `logps`, given the hidden states that predict the tokens.
 
   Args:
-    hidden_BTD: after the final norm; see `predicting`.
+    hidden_BTD: after the final norm; see `compute_hidden`.
     targets_BT: int32, the tokens.
     mask_BT: bool; where it is False, results are 0 and have no gradient.
     temperature, with_entropy, statistics: see `logps`.
@@ -183,8 +183,8 @@ def _score(head, hidden_BTD, targets_BT, options):
 
 def _forward(head, hidden_BTD, targets_BT, options):
   config = options[0]
-  whole = transformer.gathered(config, head, _LEAVES[config.tied_head][1][-2:])
-  out, norm_BT = transformer.on_each(config, functools.partial(_scored, options))(
+  whole = transformer.gather_weight(config, head, _LEAVES[config.tied_head][1][-2:])
+  out, norm_BT = transformer.run_on_each(config, functools.partial(_score_shard, options))(
       whole, hidden_BTD, targets_BT)
   return out, (head, hidden_BTD, targets_BT, norm_BT, out[1])
 
@@ -192,9 +192,9 @@ def _forward(head, hidden_BTD, targets_BT, options):
 def _backward(options, saved, cotangents):
   config, head = options[0], saved[0]
   letters = _LEAVES[config.tied_head][1][-2:]
-  d_head_O, d_hidden_BTD = transformer.on_each(config, functools.partial(_pulled, options))(
-      transformer.gathered(config, head, letters), *saved[1:], cotangents)
-  return transformer.summed(config, d_head_O, letters).astype(head.dtype), d_hidden_BTD, None
+  d_head_O, d_hidden_BTD = transformer.run_on_each(config, functools.partial(_pull_back, options))(
+      transformer.gather_weight(config, head, letters), *saved[1:], cotangents)
+  return transformer.sum_gradients(config, d_head_O, letters).astype(head.dtype), d_hidden_BTD, None
 
 
 _score.defvjp(_forward, _backward)
@@ -219,7 +219,7 @@ def _chunks(shape, chunk):
   return split, join
 
 
-def _scored(options, head, hidden_BTD, targets_BT):
+def _score_shard(options, head, hidden_BTD, targets_BT):
   """What `_score` returns, and the logarithms of the sums of exp(logits), on one device."""
   config, temperature, chunk_size, with_entropy, statistics = options
   name, leaf = _LEAVES[config.tied_head]
@@ -240,7 +240,7 @@ def _scored(options, head, hidden_BTD, targets_BT):
   return jax.tree.map(join, jax.lax.map(chunk, (split(hidden_BTD), split(targets_BT))))
 
 
-def _pulled(options, head, hidden_BTD, targets_BT, norm_BT, entropy_BT, cotangents):
+def _pull_back(options, head, hidden_BTD, targets_BT, norm_BT, entropy_BT, cotangents):
   """Gradients of the head, with an axis for devices before it, and of the hidden states."""
   config, temperature, chunk_size, with_entropy, statistics = options
   name, leaf = _LEAVES[config.tied_head]

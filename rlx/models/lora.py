@@ -60,7 +60,7 @@ def init(params, key, *, rank, targets=TARGETS):
   return {"layers": adapters}
 
 
-def added(part, leaf, scale):
+def compute_delta(part, leaf, scale):
   """scale a b of a matrix; None if `part` has no adapters for it.
 
   Args:
@@ -80,7 +80,7 @@ def merge(params, scale):
   """Parameters without adapters, which are added to their matrices in the wider dtype."""
   def part(tree):
     kept = {k: v for k, v in tree.items() if not any(k in pair for pair in _LEAVES.values())}
-    return {k: v if (more := added(tree, k, scale)) is None else v + more
+    return {k: v if (more := compute_delta(tree, k, scale)) is None else v + more
             for k, v in kept.items()}
   layers = {k: part(v) for k, v in params["layers"].items()}
   return {**params, "layers": layers}

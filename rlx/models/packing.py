@@ -84,7 +84,7 @@ def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, config,
     prompt_width, completion_width: X and T, S = X + T.
     config: DecoderConfig of the model that runs over the plan.
     parts: number of microbatches times the number of devices over which rows are sharded.
-    trunk_B: from `same_prompt`. None: each row has its own prompt, as it also does if the
+    trunk_B: from `find_trunks`. None: each row has its own prompt, as it also does if the
       model's attention does not support branches. Rows of cudnn are not packed with others, but
       have no padding before their tokens and less after them.
   """
@@ -93,11 +93,12 @@ def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, config,
   row_B = np.arange(n)
   first_B = row_B // rows * rows  # of its microbatch
   if trunk_B is None or not _has_branches(config): trunk_B = row_B
-  layouts = [_together(prompt_len_B, completion_len_B, trunk_B, rows, s, int(s * k))
+  layouts = [_lay_out_together(prompt_len_B, completion_len_B, trunk_B, rows, s, int(s * k))
              for k in _WIDTHS]
-  if config.attention == "cudnn": layouts = [_alone(prompt_len_B, completion_len_B, rows, s)]
+  if config.attention == "cudnn": layouts = [_lay_out_alone(prompt_len_B, completion_len_B, rows,
+                                                            s)]
   if (trunk_B != row_B).any():
-    layouts.append(_apart(completion_len_B, trunk_B, rows, prompt_width, completion_width))
+    layouts.append(_lay_out_apart(completion_len_B, trunk_B, rows, prompt_width, completion_width))
   total = lambda layout, cost: sum(cost(*block) for block in layout.blocks(prompt_width))
   memory = functools.partial(size.layer_bytes, config)
   p, y, c, trunk_B, trunk_at_B, branch_at_B = min(
@@ -111,9 +112,9 @@ def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, config,
     source[where] = (b - first_B[b]) * s + column
     trunk[where] = trunk_B[b] - first_B[b]
   start_B = prompt_width - prompt_len_B
-  b, j = _ragged(np.where((trunk_B == row_B) & (completion_len_B > 0), prompt_len_B - 1, 0))
+  b, j = _list_elements(np.where((trunk_B == row_B) & (completion_len_B > 0), prompt_len_B - 1, 0))
   fill(b, trunk_at_B[b] + j, start_B[b] + j)
-  b, t = _ragged(completion_len_B)
+  b, t = _list_elements(completion_len_B)
   slot, part = branch_at_B[b] + t, b // rows
   fill(b, slot, prompt_width - 1 + t)
   apart = {}
@@ -126,7 +127,7 @@ def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, config,
   counts = completion_len_B.reshape(parts, rows).sum(axis=1)
   u = np.arange(len(b)) - np.repeat(np.cumsum(counts) - counts, counts)
   column = (b - first_B[b]) * completion_width + t
-  listed = _rounded(counts.max(), rows * completion_width, 4)
+  listed = _round_up(counts.max(), rows * completion_width, 4)
   state, target = np.full((2, parts, listed), -1, np.int32)
   by_slot = np.full_like(source, -1)
   by_column = np.full((parts, rows * completion_width), -1, np.int32)
@@ -141,23 +142,23 @@ def _has_branches(config):
   return config.attention == "blocks"
 
 
-def same_prompt(tokens_BX, prompt_len_B):
+def find_trunks(tokens_BX, prompt_len_B):
   """trunk_B: for each row, the first of its neighbours with the same prompt, on the host."""
   same = (tokens_BX[1:] == tokens_BX[:-1]).all(axis=1) & (prompt_len_B[1:] == prompt_len_B[:-1])
   starts = np.r_[True, ~same]
   return np.flatnonzero(starts)[np.cumsum(starts) - 1]
 
 
-def _alone(prompt_len_B, completion_len_B, rows, s):
+def _lay_out_alone(prompt_len_B, completion_len_B, rows, s):
   """_Layout with one row in each packed row, as wide as the longest one."""
   row_B = np.arange(len(prompt_len_B))
   tokens_B = np.where(completion_len_B > 0, prompt_len_B - 1 + completion_len_B, 0)
-  c = _rounded(int(tokens_B.max()), s, 8)
+  c = _round_up(int(tokens_B.max()), s, 8)
   at_B = row_B % rows * c
   return _Layout(0, rows, c, row_B, at_B, at_B + prompt_len_B - 1)
 
 
-def _together(prompt_len_B, completion_len_B, trunk_B, rows, s, c):
+def _lay_out_together(prompt_len_B, completion_len_B, trunk_B, rows, s, c):
   """_Layout with trunks in the packed rows.
 
   Rows that do not fit in one packed row with their trunk, or are in another microbatch, get
@@ -179,10 +180,10 @@ def _together(prompt_len_B, completion_len_B, trunk_B, rows, s, c):
     for (b, start_b, _), at in zip(units, row * c + start):
       trunk_B[b], trunk_at_B[b], branch_at_B[b] = b[0], at, at + start_b
     y = max(y, n)
-  return _Layout(0, _rounded(y, rows * s // c, 8), c, trunk_B, trunk_at_B, branch_at_B)
+  return _Layout(0, _round_up(y, rows * s // c, 8), c, trunk_B, trunk_at_B, branch_at_B)
 
 
-def _apart(completion_len_B, trunk_B, rows, x, c):
+def _lay_out_apart(completion_len_B, trunk_B, rows, x, c):
   """_Layout with trunks in rows of their own, and packed rows that have one trunk each."""
   trunk_B = np.copy(trunk_B)
   trunk_at_B, branch_at_B = np.zeros((2, len(trunk_B)), int)
@@ -195,7 +196,7 @@ def _apart(completion_len_B, trunk_B, rows, x, c):
       branch_at_B[b] = (packed + row_b) * c + start_b
       packed, p = packed + n, max(p, i + 1)
     y = max(y, packed)
-  p, y = _rounded(p, rows, 32), _rounded(y, rows, 8)
+  p, y = _round_up(p, rows, 32), _round_up(y, rows, 8)
   return _Layout(p, y, c, trunk_B, trunk_at_B, p * x + branch_at_B)
 
 
@@ -226,7 +227,7 @@ def hidden(params, config, tokens_BS, positions_BS, plan):
   source_YC, s = plan.source_YC, tokens_BS.shape[1]
   shards = transformer.row_shards(config)
   # Empty slots get the batch's last token, which nothing attends to.
-  by_shard = _by_shard(lambda x_BS, source_YC: x_BS.reshape(-1)[source_YC], shards)
+  by_shard = _map_shards(lambda x_BS, source_YC: x_BS.reshape(-1)[source_YC], shards)
   pick = lambda x_BS, source=source_YC: by_shard(x_BS, source)
   row_YC, column_YC = jnp.divmod(source_YC, s)
   in_trunk_YC = column_YC < s - plan.token_BT.shape[1] - 1
@@ -248,10 +249,10 @@ def take(x: Any, index: Any, inverse: Any, shards: int = 1) -> Any:
     inverse: the index that leads back.
     shards: number of devices over which axis 0 of all arrays is sharded.
   """
-  return _by_shard(_take, shards)(x, index, inverse)
+  return _map_shards(_take, shards)(x, index, inverse)
 
 
-def _by_shard(fn, shards):
+def _map_shards(fn, shards):
   """fn of each device's part of its arguments, so that nothing is sent to another device."""
   if shards == 1: return fn
   def by_shard(*args):
@@ -272,14 +273,14 @@ _take.defvjp(lambda x, index, inverse: (_take(x, index, inverse), (index, invers
              lambda saved, g: (_take(g, *saved[::-1]), None, None))
 
 
-def _rounded(n, full, parts):
+def _round_up(n, full, parts):
   """max(n, 1), rounded up to a multiple of full / parts, to at most `full` if n is less."""
   step = max(full // parts, 1)
   up = max(-(-n // step), 1) * step
   return full if n <= full < up else up
 
 
-def _ragged(length_B):
+def _list_elements(length_B):
   """(b, j) of every element: b the row, j = 0 .. length_B[b] - 1."""
   b = np.repeat(np.arange(len(length_B)), length_B)
   return b, np.arange(len(b)) - np.repeat(np.cumsum(length_B) - length_B, length_B)

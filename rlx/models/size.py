@@ -15,7 +15,7 @@ def param_count(config):
   return sum(x.size for x in jax.tree.leaves(shapes))
 
 
-def part(config, n):
+def shard_config(config, n):
   """The config of one device's shard of a decoder, with heads, d_ff and vocabulary over n."""
   c = config
   return dataclasses.replace(
@@ -71,7 +71,7 @@ def update_bytes(config, rows, width, scored, *, param_bytes, gathered=False, te
   TPUs and GPUs (docs/scaling.md).
 
   Args:
-    config: DecoderConfig of a device's part, see `part`.
+    config: DecoderConfig of a device's part, see `shard_config`.
     rows, width: of a microbatch, [B, S].
     scored: completion tokens of a microbatch.
     param_bytes: of the parameters on a device, at 4 bytes each.

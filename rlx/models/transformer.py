@@ -186,7 +186,7 @@ def hidden(params, config, tokens_BS, positions_BS, valid_BS, segments_BS=None,
   tokens_BS, positions_BS, valid_BS = map(take, (tokens_BS, positions_BS, valid_BS))
   shared = _full_sequence(config, positions_BS, valid_BS, segments_BS, branches_BS, trunks)
   if trunks is None: return back(_apply(_Decoder(config), params, tokens_BS, shared)[0])
-  tokens_OQ = _listed(trunks, trunks.tokens_PX, tokens_BS)
+  tokens_OQ = _list_tokens(trunks, trunks.tokens_PX, tokens_BS)
   hidden_OQD = _apply(_Decoder(config), params, tokens_OQ, shared)[0]
   before = trunks.tokens_PX.size // len(tokens_OQ)
   return hidden_OQD[:, before:].reshape(*tokens_BS.shape, -1)
@@ -209,10 +209,10 @@ def _from_first_column(config, valid_BS, segments_BS=None):
   if config.attention != "cudnn" or segments_BS is not None: return (lambda x: x,) * 2
   columns_S = jnp.arange(valid_BS.shape[1])
   first_B1 = jnp.argmax(valid_BS, axis=1)[:, None]
-  def moved(x_BS, by_B1):
+  def roll(x_BS, by_B1):
     index_BS = (columns_S[None] + by_B1) % len(columns_S)
     return jnp.take_along_axis(x_BS, index_BS.reshape(*index_BS.shape, *[1] * (x_BS.ndim - 2)), 1)
-  return lambda x_BS: moved(x_BS, first_B1), lambda x_BS: moved(x_BS, -first_B1)
+  return lambda x_BS: roll(x_BS, first_B1), lambda x_BS: roll(x_BS, -first_B1)
 
 
 def logits(params, config, hidden):
@@ -220,21 +220,21 @@ def logits(params, config, hidden):
   dtype = jnp.dtype(config.dtype)
   spec, w = (("...D,VD->...V", params["embed"]["w_VD"]) if config.tied_head
              else ("...D,DV->...V", params["head"]["w_DV"]))
-  return attention.capped(jnp.einsum(spec, hidden.astype(dtype), w.astype(dtype),
-                                     preferred_element_type=wide(dtype)), config.logit_softcap)
+  return attention.soft_cap(jnp.einsum(spec, hidden.astype(dtype), w.astype(dtype),
+                                       preferred_element_type=widen(dtype)), config.logit_softcap)
 
 
-def activated(config, gate, up):
+def activate(config, gate, up):
   """The input of the MLP's last matrix."""
   act = dict(silu=jax.nn.silu, gelu_tanh=jax.nn.gelu)[config.activation]
   return act(gate) * up
 
 
-def mixed(config, x_UD, *matrices):
+def mix_experts(config, x_UD, *matrices):
   """`experts.mix` with the options of the config."""
   mix = functools.partial(
       experts.mix, per_token=config.experts_per_token, norm_topk=config.norm_topk,
-      activated=functools.partial(activated, config))
+      activated=functools.partial(activate, config))
   if config.rows is None: return mix(x_UD, *matrices)
   # Each device sorts its own tokens. Without shard_map, XLA would make each device sort and
   # multiply all of them.
@@ -244,7 +244,7 @@ def mixed(config, x_UD, *matrices):
       out_specs=rows, axis_names=set(config.rows.spec[0]))(x_UD, *matrices)
 
 
-def embedded(config, rows):
+def embed_rows(config, rows):
   """The input of the first layer: rows of the embedding, in the dtype of the activations."""
   rows = rows.astype(config.dtype)
   return rows * rows.dtype.type(config.d_model**0.5) if config.scaled_embedding else rows
@@ -252,7 +252,7 @@ def embedded(config, rows):
 
 def norm_scale(config, scale):
   """The factor of a norm."""
-  return scale.astype(wide(config.dtype)) + 1 if config.norm_plus_one else scale
+  return scale.astype(widen(config.dtype)) + 1 if config.norm_plus_one else scale
 
 
 def _attend(config, q_BQNH, k_BSKH, v_BSKH, prepared):
@@ -270,18 +270,18 @@ def _attend(config, q_BQNH, k_BSKH, v_BSKH, prepared):
       check_vma=False)(q_BQNH, k_BSKH, v_BSKH, prepared)
 
 
-def _between_layers(config, x_BQD):
+def _pin_between_layers(config, x_BQD):
   """Activations that are kept for backward: rows over their devices, and columns over the tensor
   axis if it divides them. Tokens of experts are sorted, so their rows stay whole."""
   if config.rows is None: return x_BQD
   mesh = config.rows.mesh
   divides = x_BQD.shape[1] % mesh.shape["tensor"] == 0 and not config.n_experts
   columns = "tensor" if divides else None
-  return pinned(x_BQD, jax.sharding.NamedSharding(
+  return pin(x_BQD, jax.sharding.NamedSharding(
       mesh, jax.sharding.PartitionSpec(*config.rows.spec, columns)))
 
 
-def pinned(x, sharding):
+def pin(x, sharding):
   """x constrained to `sharding`; None: no constraint."""
   return x if sharding is None else jax.lax.with_sharding_constraint(x, sharding)
 
@@ -302,7 +302,7 @@ def row_shards(config):
   return math.prod(config.rows.mesh.shape[axis] for axis in config.rows.spec[0])
 
 
-def wide(dtype):
+def widen(dtype):
   """float32, or float64 if the activations are."""
   return jnp.promote_types(dtype, jnp.float32)
 
@@ -313,7 +313,7 @@ def _apply(module, params, *args):
   return module.apply({"params": decoder}, *args)
 
 
-def _listed(trunks, x_PX, x_BS):
+def _list_tokens(trunks, x_PX, x_BS):
   """The tokens of trunks, then those of the rows, as one row for each device."""
   shards = len(trunks.trunk_OB)
   return jnp.concatenate([x_PX.reshape(shards, -1), x_BS.reshape(shards, -1)], axis=1)
@@ -328,13 +328,13 @@ def _full_sequence(config, positions_BS, valid_BS, segments_BS=None, branches_BS
     kind_L, the index of each layer's kind; None if there is only one.
   """
   kinds = sorted(set(config.kinds))
-  positions = positions_BS if trunks is None else _listed(
+  positions = positions_BS if trunks is None else _list_tokens(
       trunks, trunks.positions_PX, positions_BS)
-  def shared(window, rope):
+  def compute_shared(window, rope):
     turns = tuple(x[:, :, None, :] for x in rotations(config, positions, rope))
     return turns, attention.prepare(config.attention, valid_BS, segments_BS, branches_BS,
                                     positions_BS=positions_BS, window=window, trunks=trunks)
-  by_kind = [shared(*kind) for kind in kinds]
+  by_kind = [compute_shared(*kind) for kind in kinds]
   if len(kinds) == 1: return by_kind[0], None
   return (jax.tree.map(lambda *x: jnp.stack(x), *by_kind),
           jnp.array([kinds.index(kind) for kind in config.kinds]))
@@ -346,7 +346,7 @@ def rotations(config, positions, rope="full"):
   Args:
     rope: of the layer, see `DecoderConfig.kinds`.
   """
-  dtype = wide(config.dtype)
+  dtype = widen(config.dtype)
   f, size = frequencies(config, rope)
   angles = jnp.expand_dims(positions.astype(dtype), -1) * jnp.asarray(f, dtype).reshape(
       (1,) * positions.ndim + (-1,))
@@ -417,7 +417,7 @@ def rotate(x, turns, axis=-1):
 
 def rms_norm(x, scale, eps, axis=-1):
   """x / rms(x) * scale along `axis`, in float32 or wider; `scale` broadcasts."""
-  y = x.astype(wide(x.dtype))
+  y = x.astype(widen(x.dtype))
   y = y * jax.lax.rsqrt(jnp.mean(y**2, axis=axis, keepdims=True) + eps)
   return (y * scale.astype(y.dtype)).astype(x.dtype)
 
@@ -442,10 +442,10 @@ class _Decoder(nn.Module):
         block, variable_axes={"params": 0}, split_rngs={"params": True},
         in_axes=(nn.broadcast, 0), out_axes=0, length=c.n_layers,
         check_constancy_invariants=False)
-    x_BQD = _between_layers(c, embedded(c, _looked_up(c, embed_VD, tokens_BQ)))
+    x_BQD = _pin_between_layers(c, embed_rows(c, _look_up(c, embed_VD, tokens_BQ)))
     x_BQD, kv_L = layers(c, self.keeps_kv, name="layers")(x_BQD, *shared)
     # Completions start at any column.
-    return pinned(_normed(self, "norm", "scale_D", (c.d_model,), x_BQD), c.rows), kv_L
+    return pin(_normalize(self, "norm", "scale_D", (c.d_model,), x_BQD), c.rows), kv_L
 
 
 class _Block(nn.Module):
@@ -456,14 +456,14 @@ class _Block(nn.Module):
   def __call__(self, x_BQD, shared, kind):
     c = self.config
     if kind is not None: shared = jax.tree.map(lambda x: x[kind], shared)
-    norm = lambda name, x_BQD: _normed(self, name, "scale_LD", (c.d_model,), x_BQD)
-    def added(x_BQD, name, sublayer):
+    norm = lambda name, x_BQD: _normalize(self, name, "scale_LD", (c.d_model,), x_BQD)
+    def add_sublayer(x_BQD, name, sublayer):
       y_BQD = x_BQD if c.norms == "post" else norm(f"{name}_norm", x_BQD)
       y_BQD, more = sublayer(y_BQD)
       if c.norms != "pre": y_BQD = norm(f"{name}_post_norm", y_BQD)
-      return _between_layers(c, x_BQD + y_BQD), more
-    x_BQD, kv = added(x_BQD, "attn", lambda y: _Attention(c, name="attn")(y, shared))
-    x_BQD, _ = added(x_BQD, "mlp", lambda y: (_Mlp(c, name="mlp")(y), None))
+      return _pin_between_layers(c, x_BQD + y_BQD), more
+    x_BQD, kv = add_sublayer(x_BQD, "attn", lambda y: _Attention(c, name="attn")(y, shared))
+    x_BQD, _ = add_sublayer(x_BQD, "mlp", lambda y: (_Mlp(c, name="mlp")(y), None))
     return x_BQD, kv if self.keeps_kv else None
 
 
@@ -487,11 +487,11 @@ class _Attention(nn.Module):
       k_ = k_ + _bias(self, "k_bias_LKH", (k, h))[None, None]
       v = v + _bias(self, "v_bias_LKH", (k, h))[None, None]
     if c.qk_norm == "head":
-      q = _normed(self, "q_norm", "scale_LH", (h,), q)
-      k_ = _normed(self, "k_norm", "scale_LH", (h,), k_)
+      q = _normalize(self, "q_norm", "scale_LH", (h,), q)
+      k_ = _normalize(self, "k_norm", "scale_LH", (h,), k_)
     elif c.qk_norm == "all":
-      q = _normed(self, "q_norm", "scale_LNH", (n, h), q)
-      k_ = _normed(self, "k_norm", "scale_LKH", (k, h), k_)
+      q = _normalize(self, "q_norm", "scale_LNH", (n, h), q)
+      k_ = _normalize(self, "k_norm", "scale_LKH", (k, h), k_)
     q, k_ = rotate(q, turns), rotate(k_, turns)
     if c.kv_copies > 1: k_, v = (jnp.repeat(x, c.kv_copies, axis=2) for x in (k_, v))
     out_BQNH = _attend(c, q, k_, v, attended)
@@ -511,22 +511,22 @@ class _Mlp(nn.Module):
     d, f, e = c.d_model, c.d_ff, c.n_experts
     x_UD = x_BQD.reshape(-1, d)  # As in _Attention.
     if e:
-      y_UD = mixed(c, x_UD, _matrix(self, "router_LDE", (d, e), d),
-                   _matrix(self, "gate_LEDF", (e, d, f), d),
-                   _matrix(self, "up_LEDF", (e, d, f), d),
-                   _matrix(self, "down_LEFD", (e, f, d), f))
+      y_UD = mix_experts(c, x_UD, _matrix(self, "router_LDE", (d, e), d),
+                         _matrix(self, "gate_LEDF", (e, d, f), d),
+                         _matrix(self, "up_LEDF", (e, d, f), d),
+                         _matrix(self, "down_LEFD", (e, f, d), f))
       return y_UD.reshape(x_BQD.shape)
     gate_UF = x_UD @ _matrix(self, "gate_LDF", (d, f), d)
     up_UF = x_UD @ _matrix(self, "up_LDF", (d, f), d)
     if c.mlp_bias:
       gate_UF = gate_UF + _bias(self, "gate_bias_LF", (f,))[None]
       up_UF = up_UF + _bias(self, "up_bias_LF", (f,))[None]
-    y_UD = activated(c, gate_UF, up_UF) @ _matrix(self, "down_LFD", (f, d), f)
+    y_UD = activate(c, gate_UF, up_UF) @ _matrix(self, "down_LFD", (f, d), f)
     if c.mlp_bias: y_UD = y_UD + _bias(self, "down_bias_LD", (d,))[None]
     return y_UD.reshape(x_BQD.shape)
 
 
-def _normed(module, name, leaf, shape, x):
+def _normalize(module, name, leaf, shape, x):
   """RMSNorm over the last axes of x, those of its scale, the parameter `leaf` of part `name`."""
   c = module.config
   start = jnp.zeros if c.norm_plus_one else jnp.ones
@@ -539,12 +539,12 @@ def _matrix(module, leaf, shape, fan_in):
   """A layer's weight, with its adapter if there is one, in the dtype of the activations."""
   c = module.config
   std = nn.initializers.constant(fan_in**-0.5)
-  w = gathered(c, module.param(leaf, std, shape, c.param_dtype), leaf.rpartition("_L")[2])
-  more = lora.added(module.variables.get("params", {}), leaf, c.lora_scale)
+  w = gather_weight(c, module.param(leaf, std, shape, c.param_dtype), leaf.rpartition("_L")[2])
+  more = lora.compute_delta(module.variables.get("params", {}), leaf, c.lora_scale)
   return w if more is None else w + more.astype(c.dtype)
 
 
-def gathered(config, w, letters):
+def gather_weight(config, w, letters):
   """A weight in the dtype of the activations, with all of its axis D on each device.
 
   Trained parameters are spread over fsdp along D. Without the constraints XLA for TPUs multiplies
@@ -560,18 +560,18 @@ def gathered(config, w, letters):
   spread: str | tuple = "fsdp"
   if "K" in letters and config.kv_copies > 1: spread = ("fsdp", "tensor")
   def along(axes, x):
-    return pinned(x, jax.sharding.NamedSharding(mesh, spec(
+    return pin(x, jax.sharding.NamedSharding(mesh, spec(
         *(axes if a == "D" else spec.UNCONSTRAINED for a in letters))))
 
   @jax.custom_vjp
-  def whole(w): return along(None, along(spread, w.astype(config.dtype)))
+  def gather_whole(w): return along(None, along(spread, w.astype(config.dtype)))
 
-  whole.defvjp(lambda w: (whole(w), None),
-               lambda _, d: (along(spread, along(None, d).astype(w.dtype)),))
-  return whole(w)
+  gather_whole.defvjp(lambda w: (gather_whole(w), None),
+                      lambda _, d: (along(spread, along(None, d).astype(w.dtype)),))
+  return gather_whole(w)
 
 
-def _looked_up(config, table_VD, tokens_BQ):
+def _look_up(config, table_VD, tokens_BQ):
   """Rows of the embedding.
 
   On a mesh each device looks up its own tokens in its part of V, with all of D; the parts of the
@@ -598,8 +598,8 @@ def _looked_up(config, table_VD, tokens_BQ):
   @functools.partial(on_all, in_specs=(rows, rows), out_specs=table)
   def backward(tokens_BQ, d_BQD):
     v = config.vocab_size // mesh.shape["tensor"]
-    d_VD = jnp.zeros((v, config.d_model), wide(config.dtype)).at[own(tokens_BQ, v)].add(
-        d_BQD.astype(wide(config.dtype)), mode="drop")
+    d_VD = jnp.zeros((v, config.d_model), widen(config.dtype)).at[own(tokens_BQ, v)].add(
+        d_BQD.astype(widen(config.dtype)), mode="drop")
     if mesh.shape["fsdp"] > 1:
       d_VD = jax.lax.psum_scatter(d_VD, "fsdp", scatter_dimension=1, tiled=True)
     return jax.lax.psum(d_VD, "data").astype(config.param_dtype)
@@ -610,7 +610,7 @@ def _looked_up(config, table_VD, tokens_BQ):
   return look_up(table_VD, tokens_BQ)
 
 
-def on_each(config, fn):
+def run_on_each(config, fn):
   """fn(weights, *rows) on each device, with whole weights and its own rows; returns rows."""
   if config.rows is None: return fn
   spec, axes_ = jax.sharding.PartitionSpec, config.rows.spec[0]
@@ -619,11 +619,11 @@ def on_each(config, fn):
       out_specs=spec(axes_), axis_names=set(axes_), check_vma=False)(w, *rows)
 
 
-def summed(config, d_O, letters):
+def sum_gradients(config, d_O, letters):
   """The sum of the devices' gradients of a table, spread over devices like the table."""
   d = jnp.sum(d_O, axis=0)
   if config.rows is None: return d
-  return pinned(d, jax.sharding.NamedSharding(config.rows.mesh, jax.sharding.PartitionSpec(
+  return pin(d, jax.sharding.NamedSharding(config.rows.mesh, jax.sharding.PartitionSpec(
       *({"D": "fsdp", "V": "tensor"}[a] for a in letters))))
 
 

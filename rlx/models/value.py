@@ -30,7 +30,7 @@ def values(params, config, tokens_BS, positions_BS, valid_BS, *, completion_widt
   Returns:
     values_BT: float32, 0 on padding.
   """
-  hidden_BTD, _, mask_BT, spread = logps.predicting(
+  hidden_BTD, _, mask_BT, spread = logps.compute_hidden(
       params, config, tokens_BS, positions_BS, valid_BS, completion_width, plan)
   head = params["value"]
   wide = jnp.promote_types(config.dtype, jnp.float32)

@@ -7,8 +7,8 @@ from absl import logging
 from rlx.core import records
 
 
-def by_length(prompts: list[records.Prompt], length: Callable[[records.Prompt], int],
-              max_tokens: int) -> list[records.Prompt]:
+def drop_longer(prompts: list[records.Prompt], length: Callable[[records.Prompt], int],
+                max_tokens: int) -> list[records.Prompt]:
   """Drops prompts that are longer than `max_tokens`, and logs how many.
 
   Args:
@@ -26,10 +26,11 @@ def by_length(prompts: list[records.Prompt], length: Callable[[records.Prompt], 
   if lengths and not kept:
     raise ValueError(f"prompts.max_tokens={max_tokens}: all {len(lengths)} prompts "
                      f"are longer; the shortest has {min(lengths)} tokens.")
-  return _logged(prompts, kept, f"longer than prompts.max_tokens={max_tokens}")
+  return _log_dropped(prompts, kept, f"longer than prompts.max_tokens={max_tokens}")
 
 
-def unique(prompts: list[records.Prompt], *, is_episode: bool = False) -> list[records.Prompt]:
+def drop_duplicates(prompts: list[records.Prompt], *,
+                    is_episode: bool = False) -> list[records.Prompt]:
   """The first prompt of each question.
 
   Args:
@@ -40,30 +41,31 @@ def unique(prompts: list[records.Prompt], *, is_episode: bool = False) -> list[r
   first: dict[tuple, records.Prompt] = {}
   for p in prompts:
     hidden = (p.answer, json.dumps(p.meta, sort_keys=True, default=repr)) if is_episode else ()
-    first.setdefault((_normalised(p), *hidden), p)
-  return _logged(prompts, list(first.values()), "duplicates")
+    first.setdefault((_normalize(p), *hidden), p)
+  return _log_dropped(prompts, list(first.values()), "duplicates")
 
 
-def not_in(prompts: list[records.Prompt], held_out: list[records.Prompt]) -> list[records.Prompt]:
+def drop_held_out(prompts: list[records.Prompt],
+                  held_out: list[records.Prompt]) -> list[records.Prompt]:
   """Drops prompts whose text is also used in evaluation.
 
   Raises:
     ValueError: every prompt is.
   """
-  texts = {_normalised(p) for p in held_out}
-  kept = [p for p in prompts if _normalised(p) not in texts]
+  texts = {_normalize(p) for p in held_out}
+  kept = [p for p in prompts if _normalize(p) not in texts]
   if prompts and not kept:
     raise ValueError(f"prompts.split: all {len(prompts)} training prompts are also "
                      "in eval.split; name different splits.")
-  return _logged(prompts, kept, "also in the evaluation split")
+  return _log_dropped(prompts, kept, "also in the evaluation split")
 
 
-def _normalised(prompt):
+def _normalize(prompt):
   """The text with single spaces: texts that differ in whitespace only are the same question."""
   return " ".join(prompt.text.split())
 
 
-def _logged(prompts, kept, reason):
+def _log_dropped(prompts, kept, reason):
   if dropped := len(prompts) - len(kept):
     logging.warning("%d of %d prompts dropped: %s.", dropped, len(prompts), reason)
   return kept

@@ -36,7 +36,7 @@ class PromptIterator:
     self._size = len(self._units[0])
     self._seed, self._epoch, self._position = seed, 0, 0
     self._waiting = []  # indices of units that come first in the next `take`
-    self._order = self._shuffled()
+    self._order = self._shuffle()
 
   def take(self, n: int, skip: Iterable[str] = ()) -> list[records.Prompt]:
     """The next `n` prompts, all different and none with an id in `skip`."""
@@ -89,7 +89,7 @@ class PromptIterator:
                          "checkpoint; resume with the same data and seed.")
     self._epoch, self._position = state["epoch"], state["position"]
     self._waiting = list(state["waiting"])
-    self._order = self._shuffled()
+    self._order = self._shuffle()
 
   def _data(self):
     """Numbers that change with the ids or their order."""
@@ -99,11 +99,11 @@ class PromptIterator:
   def _next(self):
     if self._position == len(self._order):
       self._epoch, self._position = self._epoch + 1, 0
-      self._order = self._shuffled()
+      self._order = self._shuffle()
     self._position += 1
     return int(self._order[self._position - 1])
 
-  def _shuffled(self):
+  def _shuffle(self):
     seeds = [self._seed, zlib.crc32(b"prompts"), self._epoch]
     return np.random.default_rng(seeds).permutation(len(self._units))
 

@@ -46,7 +46,7 @@ def following(x_BT, ends_BT):
   return masked.where_valid(jnp.pad(held_BT[:, 1:], ((0, 0), (0, 1))), ends_BT)
 
 
-def known(x_BT, ends_BT, learn_BT):
+def select_known(x_BT, ends_BT, learn_BT):
   """(x, 0 where there is none; True where there is one); x is NaN at ends without one."""
   ends_BT = ends_BT & learn_BT & ~jnp.isnan(x_BT)
   return masked.where_valid(x_BT, ends_BT), ends_BT

@@ -69,7 +69,7 @@ def refine(step_scores_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_B:
     >>> steps.refine(step_scores_BT, ends_BT, learn_BT, jnp.array([True]), kind="advantage")
     Array([[0.  , 0.25, 0.  , 0.75]], dtype=float32)
   """
-  scores_BT, ends_BT = _segments.known(step_scores_BT, step_ends_BT, learn_BT)
+  scores_BT, ends_BT = _segments.select_known(step_scores_BT, step_ends_BT, learn_BT)
   if signed: scores_BT = masked.where_valid(2 * scores_BT - 1, ends_BT)
   if kind == "softmin":
     low = jnp.finfo(scores_BT.dtype).min
@@ -155,7 +155,7 @@ def mix(step_scores_BT: Array, step_ends_BT: Array, learn_BT: Array, outcome_B: 
     ...           kind="renorm")
     Array([[0.  , 0.25, 0.  , 0.  ]], dtype=float32)
   """
-  scores_BT, ends_BT = _segments.known(step_scores_BT, step_ends_BT, learn_BT)
+  scores_BT, ends_BT = _segments.select_known(step_scores_BT, step_ends_BT, learn_BT)
   outcome_B1 = outcome_B[:, None]
   if kind == "gate": return masked.where_valid(scores_BT, outcome_B1 >= theta)
   before_BT = ends_BT & ~masked.last(step_ends_BT & learn_BT)
@@ -193,7 +193,7 @@ def completion(step_scores_BT: Array, step_ends_BT: Array, learn_BT: Array, lear
     >>> steps.completion(step_scores_BT, ends_BT, learn_BT, jnp.array([True]), kind="mean")
     Array([0.625], dtype=float32)
   """
-  scores_BT, ends_BT = _segments.known(step_scores_BT, step_ends_BT, learn_BT)
+  scores_BT, ends_BT = _segments.select_known(step_scores_BT, step_ends_BT, learn_BT)
   return masked.aggregate(scores_BT, ends_BT, kind)
 
 
@@ -224,7 +224,7 @@ def wrong_step_penalty(step_scores_BT: Array, step_ends_BT: Array, learn_BT: Arr
     ...                          jnp.array([True]))
     Array([[1., 1., 2., 2.]], dtype=float32)
   """
-  scores_BT, known_BT = _segments.known(step_scores_BT, step_ends_BT, learn_BT)
+  scores_BT, known_BT = _segments.select_known(step_scores_BT, step_ends_BT, learn_BT)
   wrong_BT = (known_BT & (scores_BT < threshold)).astype(scores_BT.dtype)
   # An unknown step ends a segment too: its tokens are not those of the next.
   of_step_BT = masked.accumulate(wrong_BT, ~(step_ends_BT & learn_BT), reverse=True)
@@ -258,7 +258,7 @@ def flaw_penalty(step_scores_BT: Array, step_ends_BT: Array, learn_BT: Array, ou
     ...                    lam=.5)
     Array([0.5], dtype=float32)
   """
-  scores_BT, ends_BT = _segments.known(step_scores_BT, step_ends_BT, learn_BT)
+  scores_BT, ends_BT = _segments.select_known(step_scores_BT, step_ends_BT, learn_BT)
   is_flawed_B = jnp.any(ends_BT & (scores_BT < threshold), axis=1)
   right_B = 1 - lam * is_flawed_B.astype(scores_BT.dtype)
   return jnp.where(outcome_B > 0.5, right_B, -1)

@@ -45,7 +45,7 @@ def environment(turn_rewards_BT: Array, turn_ends_BT: Array, learn_BT: Array) ->
     >>> turns.environment(turn_rewards_BT, ends_BT, learn_BT)
     Array([[0.  , 0.25, 0.  , 1.  ]], dtype=float32)
   """
-  return _segments.known(turn_rewards_BT, turn_ends_BT, learn_BT)[0]
+  return _segments.select_known(turn_rewards_BT, turn_ends_BT, learn_BT)[0]
 
 
 @method(unread=dict(scores_BE=lambda options: len(options["thresholds"]) == 1))
@@ -141,7 +141,7 @@ def renorm(turn_rewards_BT: Array, turn_ends_BT: Array, learn_BT: Array, outcome
 def _levels(turn_rewards_BT, turn_ends_BT, learn_BT, outcome_B, top):
   """The rewards of turns and where there are any, the outcome [B, 1], and what is part of the
   reward as it is."""
-  rewards_BT, known_BT = _segments.known(turn_rewards_BT, turn_ends_BT, learn_BT)
+  rewards_BT, known_BT = _segments.select_known(turn_rewards_BT, turn_ends_BT, learn_BT)
   if top == "verdict": return rewards_BT, known_BT, outcome_B[:, None], jnp.zeros_like(rewards_BT)
   last_BT = masked.last(learn_BT)
   own_BT = masked.where_valid(rewards_BT, last_BT)

@@ -55,7 +55,7 @@ class Answers(Protocol):
   def submit(self, row: int, ids: list[int]) -> None:
     """Takes the tokens of a row's finished action, with those that end it."""
 
-  def ready(self, wait: bool) -> list[tuple[int, Answer]]:
+  def take_ready(self, wait: bool) -> list[tuple[int, Answer]]:
     """The answers that have arrived since the last call; with `wait` at least one."""
 
 
@@ -129,8 +129,8 @@ def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk,
     most = b if slots is None else min(slots, b)
     state = _State(b, np.repeat(tokens_PX[:, -1], group), max_tokens, turn_tokens, turns, pad_id)
     while np.any(state.status_B != _ENDED):
-      arrived = answers.ready(wait=not np.any(state.status_B == _DRAWS))
-      unread = state.answered(arrived)
+      arrived = answers.take_ready(wait=not np.any(state.status_B == _DRAWS))
+      unread = state.take_answers(arrived)
       for part in _batches(unread, b // shards, shards, max(most // shards // _READ, 1)):
         history = _read(options, weights, rows, prompts, history, place(part.row_W),
                         *place(state.to_read(part, options.reads)))
@@ -138,20 +138,20 @@ def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk,
       if part is None: continue
       columns = int(np.max(state.count_B[part.rows_B]))
       history, *drawn = _advance(
-          options, weights, rows, prompts, history, *place((part.row_W, *state.fed(part))),
-          place(part.enough_O), factor_T,
+          options, weights, rows, prompts, history,
+          *place((part.row_W, *state.prepare_chunk(part))), place(part.enough_O), factor_T,
           width=_width(options.widths, columns), is_whole=part.is_whole)
       tokens_WC, logps_WC, count_W, finish_W = fetch(drawn)
-      for row, ids in state.drawn(part, tokens_WC, logps_WC, count_W, finish_W, stops, decode):
+      for row, ids in state.add_drawn(part, tokens_WC, logps_WC, count_W, finish_W, stops, decode):
         answers.submit(row, ids)
     return state.rollouts(tokens_PX, prompt_len_P, prompt_P, group)
 
   return sample
 
 
-def traced(config, params, weights, place, *, prompts, prompt_tokens, group, max_tokens,
-           turn_tokens, turns, answer_tokens, chunk, slots=None, eos_ids=(), pad_id=0, **rule):
-  """The largest programs of a call of `sample`, traced; see `sampler.traced`."""
+def trace(config, params, weights, place, *, prompts, prompt_tokens, group, max_tokens,
+          turn_tokens, turns, answer_tokens, chunk, slots=None, eos_ids=(), pad_id=0, **rule):
+  """The largest programs of a call of `sample`, traced; see `sampler.trace`."""
   del turns  # The host's alone.
   options = _options(config, group, max_tokens, turn_tokens, answer_tokens, chunk, eos_ids, pad_id,
                      rule)
@@ -260,7 +260,7 @@ class _State:
     self.finish_B = np.full(b, _LENGTH, np.int32)
     self.answer = {}                       # {row: ids} to be prefilled
 
-  def fed(self, part):
+  def prepare_chunk(self, part):
     """fed_W, count_W, finish_W and most_W of a chunk."""
     rows = part.rows_B
     most_B = np.minimum(self.start_B[rows] + self.turn_tokens, self.max_tokens).astype(np.int32)
@@ -268,7 +268,7 @@ class _State:
             part.spread(np.full(len(rows), sampler.RUNNING, np.int32), _LENGTH),
             part.spread(most_B, self.max_tokens))
 
-  def drawn(self, part, tokens_WC, logps_WC, count_W, finish_W, stops, decode):
+  def add_drawn(self, part, tokens_WC, logps_WC, count_W, finish_W, stops, decode):
     """Adds the tokens of a chunk; yields (row, ids) of the actions that have ended."""
     for row, w in zip(part.rows_B.tolist(), part.at_B.tolist()):
       old, end, finish = self.count_B[row], int(count_W[w]), int(finish_W[w])
@@ -286,7 +286,7 @@ class _State:
       self.status_B[row] = _ENDED if is_cut else _WAITS
       if not is_cut: yield row, self.tokens_BT[row, start:end].tolist()
 
-  def answered(self, arrived):
+  def take_answers(self, arrived):
     """Takes the answers that have arrived; returns the rows that have something to read."""
     for row, answer in arrived:
       end, self.turn_B[row] = self.count_B[row], self.turn_B[row] + 1
@@ -344,25 +344,26 @@ def _start(options, params, tokens_PX, prompt_len_P, prompt_P, key):
 def _advance(options, weights, rows, prompts, history, row_W, fed_W, count_W, finish_W, most_W,
              enough_O, factor_T, *, width, is_whole):
   """Decodes a chunk of the rows in slots."""
-  return sampler.on_each(
-      functools.partial(_advanced, width=width, is_whole=is_whole), options,
+  return sampler.run_on_each(
+      functools.partial(_advance_shard, width=width, is_whole=is_whole), options,
       (rows, prompts, history, row_W, fed_W, count_W, finish_W, most_W, enough_O),
       (weights, factor_T))
 
 
-def _advanced(options, rows, prompts, history, row_W, fed_W, count_W, finish_W, most_W, enough_O,
-              weights, factor_T, *, width, is_whole):
+def _advance_shard(options, rows, prompts, history, row_W, fed_W, count_W, finish_W, most_W,
+                   enough_O, weights, factor_T, *, width, is_whole):
   own = lambda x_B: x_B.at[row_W].get(mode="clip")
-  suffix = decoder.recalled(history, options.config, row_W, count_W, width=width,
-                            free=options.chunk)
-  _, _, finish_W, len_W, tokens_WC, logps_WC, suffix = sampler.decoded(
-      options, weights, prompts if is_whole else _of_rows(options, prompts, row_W), suffix, fed_W,
+  suffix = decoder.recall(history, options.config, row_W, count_W, width=width,
+                          free=options.chunk)
+  _, _, finish_W, len_W, tokens_WC, logps_WC, suffix = sampler.decode_chunk(
+      options, weights, prompts if is_whole else _take_prompts(options, prompts, row_W), suffix,
+      fed_W,
       count_W, finish_W, most_W, own(rows.keys_B), own(rows.prompt_len_B), enough_O[0], factor_T)
-  history = decoder.remembered(history, suffix, row_W, count_W, free=options.chunk)
+  history = decoder.remember(history, suffix, row_W, count_W, free=options.chunk)
   return history, tokens_WC, logps_WC, len_W, finish_W
 
 
-def _of_rows(options, prompts, row_W):
+def _take_prompts(options, prompts, row_W):
   """The prompt of each slot, a copy for every one."""
   return jax.tree.map(lambda x: x.at[row_W // options.group].get(mode="clip"), prompts)
 
@@ -370,14 +371,14 @@ def _of_rows(options, prompts, row_W):
 @functools.partial(jax.jit, static_argnums=0, donate_argnums=4)
 def _read(options, weights, rows, prompts, history, row_W, tokens_WL, count_W):
   """Prefills tokens after the history of the rows in slots."""
-  return sampler.on_each(_prefilled, options, (rows, prompts, history, row_W, tokens_WL, count_W),
-                         (weights,))
+  return sampler.run_on_each(_prefill_shard, options,
+                             (rows, prompts, history, row_W, tokens_WL, count_W), (weights,))
 
 
-def _prefilled(options, rows, prompts, history, row_W, tokens_WL, count_W, weights):
+def _prefill_shard(options, rows, prompts, history, row_W, tokens_WL, count_W, weights):
   w, l = tokens_WL.shape
   width = options.max_tokens
-  suffix = decoder.recalled(history, options.config, row_W, count_W, width=width, free=l)
+  suffix = decoder.recall(history, options.config, row_W, count_W, width=width, free=l)
   columns_11T = jnp.arange(suffix.columns)[None, None, :]
   steps_1L = jnp.arange(l)[None, :]
   live_WLT = ((columns_11T >= width - count_W[:, None, None])
@@ -385,5 +386,5 @@ def _prefilled(options, rows, prompts, history, row_W, tokens_WL, count_W, weigh
   position_W1 = (rows.prompt_len_B.at[row_W].get(mode="clip") - 1 + count_W)[:, None]
   _, suffix = decoder.step(
       weights, options.config, tokens_WL.ravel(), (position_W1 + steps_1L).ravel(),
-      _of_rows(options, prompts, row_W), suffix, live_WLT.reshape(w * l, -1), width)
-  return decoder.remembered(history, suffix, row_W, count_W, free=l)
+      _take_prompts(options, prompts, row_W), suffix, live_WLT.reshape(w * l, -1), width)
+  return decoder.remember(history, suffix, row_W, count_W, free=l)

@@ -20,14 +20,14 @@ def bucket(n: int, multiple: int) -> int:
   return -(-max(n, 1) // multiple) * multiple
 
 
-def left_pad(sequences: Sequence[Sequence[int]], width: int,
+def pad_left(sequences: Sequence[Sequence[int]], width: int,
              pad_id: int) -> tuple[np.ndarray, np.ndarray]:
   """Lists of token ids -> (tokens_PX int32, lengths_P int32).
 
   Raises:
     ValueError: a prompt is empty or longer than `width`.
   Example:
-    >>> padding.left_pad([[7, 8], [9]], 3, 0)[0].tolist()
+    >>> padding.pad_left([[7, 8], [9]], 3, 0)[0].tolist()
     [[0, 7, 8], [0, 0, 9]]
   """
   tokens_PX = np.full((len(sequences), width), pad_id, np.int32)
@@ -39,7 +39,7 @@ def left_pad(sequences: Sequence[Sequence[int]], width: int,
   return tokens_PX, np.array([len(ids) for ids in sequences], np.int32)
 
 
-def right_pad(sequences: Sequence[Sequence[int]], width: int,
+def pad_right(sequences: Sequence[Sequence[int]], width: int,
               pad_id: int) -> tuple[np.ndarray, np.ndarray]:
   """Lists of token ids -> (tokens_BT int32, lengths_B int32).
 
@@ -68,8 +68,8 @@ def join(parts: Sequence[records.Rollouts]) -> records.Rollouts:
   return jax.tree.map(lambda *x: np.concatenate(x), *parts)
 
 
-def empty(tokens_PX: np.ndarray, prompt_len_P: np.ndarray, prompt_P: np.ndarray, group: int,
-          width: int) -> records.Rollouts:
+def make_empty(tokens_PX: np.ndarray, prompt_len_P: np.ndarray, prompt_P: np.ndarray, group: int,
+               width: int) -> records.Rollouts:
   """Rollouts (numpy) whose G completions of every prompt have no token."""
   b = len(tokens_PX) * group
   arrays: dict[str, Any] = dict(
@@ -80,7 +80,7 @@ def empty(tokens_PX: np.ndarray, prompt_len_P: np.ndarray, prompt_P: np.ndarray,
   return records.Rollouts(**arrays)
 
 
-def emptied(rollouts: records.Rollouts, rows_B: np.ndarray) -> records.Rollouts:
+def empty_rows(rollouts: records.Rollouts, rows_B: np.ndarray) -> records.Rollouts:
   """Returns a copy (numpy) in which the completions of these rows are empty."""
   return rollouts.replace(
       completion_len_B=np.where(rows_B, 0, rollouts.completion_len_B),
@@ -115,7 +115,7 @@ def put_last(rollouts: records.Rollouts, completions_P: Sequence[Sequence[int]],
   new = {name: np.array(getattr(rollouts, name)) for name in (
       "tokens_BS", "completion_len_B", "sampler_logps_BT", "finish_B")}
   # Nothing reads the columns after the end.
-  new["tokens_BS"][last_P, x:], new["completion_len_B"][last_P] = right_pad(
+  new["tokens_BS"][last_P, x:], new["completion_len_B"][last_P] = pad_right(
       completions_P, new["sampler_logps_BT"].shape[1], 0)
   new["sampler_logps_BT"][last_P], new["finish_B"][last_P] = 0.0, finish
   return rollouts.replace(**new)

@@ -138,9 +138,10 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
       finish_W, steps_O = fetch((working.finish_W, working.steps_O))
       running_W = finish_W == RUNNING
       if stops:
-        running_W &= ~_stopped(plans, fetch((drawn.tokens_BT, drawn.len_B)), cuts, stops, decode)
-      plans = slots_lib.following(plans, running_W, steps_O)
-    if cuts: drawn = _cut(drawn, cuts, pad_id, fetch, put)
+        running_W &= ~_find_stopped(plans, fetch((drawn.tokens_BT, drawn.len_B)), cuts, stops,
+                                    decode)
+      plans = slots_lib.plan_next(plans, running_W, steps_O)
+    if cuts: drawn = _truncate(drawn, cuts, pad_id, fetch, put)
     return _rollouts(options, tokens_PX, prompt_P, rows, drawn)
 
   return sample
@@ -151,8 +152,8 @@ def _options(config, *, group, max_tokens, chunk, eos_ids, pad_id, **rule):
                   tuple(sorted(eos_ids)), pad_id)
 
 
-def traced(config, params, weights, place, *, prompts, prompt_tokens, slots=None, columns=None,
-           **options):
+def trace(config, params, weights, place, *, prompts, prompt_tokens, slots=None, columns=None,
+          **options):
   """The programs of a call of `sample`, traced for each number of rows that are decoded at once.
 
   The groups of fewer rows are taken to be as large as possible.
@@ -221,7 +222,7 @@ def keys_of(key, prompt_P, group):
       lambda g: jax.random.fold_in(k, g))(jnp.arange(group)))(keys_P).reshape(-1)
 
 
-def on_each(fn, options, rows, shared=()):
+def run_on_each(fn, options, rows, shared=()):
   """fn(options, *rows, *shared) on each device; `rows` are trees of its own rows."""
   config = options.config
   if config.rows is None: return fn(options, *rows, *shared)
@@ -240,8 +241,8 @@ def on_each(fn, options, rows, shared=()):
 
 @functools.partial(jax.jit, static_argnums=0)
 def _gather(options, prompts, prompt_P):
-  return on_each(lambda _, prompts, prompt_P: jax.tree.map(lambda x: x[prompt_P], prompts),
-                 options, (prompts, prompt_P))
+  return run_on_each(lambda _, prompts, prompt_P: jax.tree.map(lambda x: x[prompt_P], prompts),
+                     options, (prompts, prompt_P))
 
 
 @functools.partial(jax.jit, static_argnums=0, static_argnames=("width", "is_same"))
@@ -251,11 +252,11 @@ def _move(options, rows, old, row_W, source_W, *, width, is_same):
   `width`, a multiple of the chunk, may be larger than the number of old columns; the
   additional columns are empty.
   """
-  return on_each(functools.partial(_moved, width=width, is_same=is_same), options,
-                 (rows, old, row_W, source_W))
+  return run_on_each(functools.partial(_move_shard, width=width, is_same=is_same), options,
+                     (rows, old, row_W, source_W))
 
 
-def _moved(options, rows, old, row_W, source_W, *, width, is_same):
+def _move_shard(options, rows, old, row_W, source_W, *, width, is_same):
   chunk = options.chunk
   last_token_W = rows.last_token_B.at[row_W].get(mode="clip")
   finish_W = jnp.where(row_W < rows.prompt_len_B.shape[0], RUNNING, _LENGTH)
@@ -270,21 +271,21 @@ def _moved(options, rows, old, row_W, source_W, *, width, is_same):
       row_W, jnp.where(is_new_W, last_token_W, take(old.fed_W)),
       jnp.where(is_new_W, 0, take(old.count_W)), finish_W,
       # The columns in use end where the last chunk ended.
-      decoder.moved(old.suffix, options.config, at_W, old.suffix.columns - chunk + old.steps_O[0],
-                    width=width, free=chunk), jnp.zeros(1, jnp.int32))
+      decoder.move_rows(old.suffix, options.config, at_W, old.suffix.columns - chunk
+                        + old.steps_O[0], width=width, free=chunk), jnp.zeros(1, jnp.int32))
 
 
 @functools.partial(jax.jit, static_argnums=0, donate_argnums=(4, 5))
 def _advance(options, weights, rows, prompts, working, drawn, factor_T, enough_O):
   """Decodes until the chunk of columns is full or at most `enough` rows are running."""
-  return on_each(_advanced, options, (rows, prompts, working, drawn, enough_O),
-                 (weights, factor_T))
+  return run_on_each(_advance_shard, options, (rows, prompts, working, drawn, enough_O),
+                     (weights, factor_T))
 
 
-def _advanced(options, rows, prompts, working, drawn, enough_O, weights, factor_T):
+def _advance_shard(options, rows, prompts, working, drawn, enough_O, weights, factor_T):
   row_W, count_W = working.row_W, working.count_W
   by_row = lambda x_B: x_B.at[row_W].get(mode="clip")
-  steps, fed_W, finish_W, len_W, tokens_WC, logps_WC, suffix = decoded(
+  steps, fed_W, finish_W, len_W, tokens_WC, logps_WC, suffix = decode_chunk(
       options, weights, prompts, working.suffix, working.fed_W, count_W, working.finish_W,
       options.max_tokens, by_row(rows.keys_B), by_row(rows.prompt_len_B), enough_O[0], factor_T)
   at = (row_W[:, None], count_W[:, None] + jnp.arange(options.chunk)[None, :])
@@ -295,8 +296,8 @@ def _advanced(options, rows, prompts, working, drawn, enough_O, weights, factor_
   return _Working(row_W, fed_W, len_W, finish_W, suffix, steps[None]), drawn
 
 
-def decoded(options, weights, prompts, suffix, fed_W, count_W, finish_W, most_W, keys_W,
-            prompt_len_W, enough, factor_T):
+def decode_chunk(options, weights, prompts, suffix, fed_W, count_W, finish_W, most_W, keys_W,
+                 prompt_len_W, enough, factor_T):
   """Decodes on one device until the free columns are full or at most `enough` rows are running.
 
   Args:
@@ -366,7 +367,7 @@ def _rollouts(options, tokens_PX, prompt_P, rows, drawn):
       sampler_logps_BT=drawn.logps_BT, finish_B=drawn.finish_B, prompt_P=prompt_P)
 
 
-def _stopped(plans, drawn, cuts, stops, decode):
+def _find_stopped(plans, drawn, cuts, stops, decode):
   """bool [W]: rows whose text has a stop string; their lengths are put into `cuts`.
 
   Runs on the host. It compares texts, so the result does not depend on how the string is
@@ -392,7 +393,7 @@ def stop_length(ids, stops, decode):
   return 1 + bisect.bisect_left(range(1, len(ids)), True, key=has_stop)
 
 
-def _cut(drawn, cuts, pad_id, fetch, put):
+def _truncate(drawn, cuts, pad_id, fetch, put):
   """Truncates the rows of `cuts`, {row: length}."""
   len_B, finish_B = map(np.array, fetch((drawn.len_B, drawn.finish_B)))
   for b, n in cuts.items(): len_B[b], finish_B[b] = n, _STOP

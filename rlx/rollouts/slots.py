@@ -38,10 +38,10 @@ class Plan:
     """int32: repack when at most this many rows are still running."""
     if self.waiting < self.rows: return np.int32(len(self.row_W) * 3 // 4)
     less = -(-len(self.row_W) // 2)
-    return np.int32(less if smallest(less, self.slots) < len(self.row_W) else 0)
+    return np.int32(less if find_smallest(less, self.slots) < len(self.row_W) else 0)
 
 
-def that_fit(rows: int, group: int, bytes_per_row: int, bytes_free: int | None) -> int | None:
+def count_fitting(rows: int, group: int, bytes_per_row: int, bytes_free: int | None) -> int | None:
   """The largest number of rows that are decoded at once; None if all of them fit.
 
     bytes_per_row slots <= 0.3 bytes_free
@@ -54,7 +54,7 @@ def that_fit(rows: int, group: int, bytes_per_row: int, bytes_free: int | None) 
     bytes_per_row: size of the keys and values of a row of the largest length.
     bytes_free: free memory of the device; None: unknown.
   Example: keys and values may take 300 of 1000 bytes.
-    >>> slots.that_fit(64, 4, bytes_per_row=10, bytes_free=1000)
+    >>> slots.count_fitting(64, 4, bytes_per_row=10, bytes_free=1000)
     28
   """
   if bytes_free is None or rows * bytes_per_row <= _SHARE * bytes_free: return None
@@ -72,7 +72,7 @@ def start(prompts: int, group: int, slots: int | None = None) -> Plan:
               is_same=False, waiting=w, rows=rows, group=group, slots=w)
 
 
-def following(plans: list[Plan], running_W: np.ndarray,
+def plan_next(plans: list[Plan], running_W: np.ndarray,
               steps_O: np.ndarray) -> list[Plan] | None:
   """The plans after `plans`, one for each device; None when every row has ended.
 
@@ -91,14 +91,14 @@ def following(plans: list[Plan], running_W: np.ndarray,
   needed = max(len(i) + len(rows) for i, rows in zip(live, new))
   if not needed: return None
   w, slots = len(plans[0].row_W), plans[0].slots
-  size = smallest(needed, slots)
-  if size == w and not any(new): return [_same(*x) for x in zip(plans, live, steps_O)]
+  size = find_smallest(needed, slots)
+  if size == w and not any(new): return [_keep_slots(*x) for x in zip(plans, live, steps_O)]
   rows = [[*sorted(plan.row_W[i].tolist()), *more] for plan, i, more in zip(plans, live, new)]
-  grouped = _grouped(rows, plans[0].group, size)
-  return [_moved(*x) for x in zip(plans, live, new, steps_O, grouped)]
+  grouped = _group_rows(rows, plans[0].group, size)
+  return [_move_rows(*x) for x in zip(plans, live, new, steps_O, grouped)]
 
 
-def _same(plan, live, steps):
+def _keep_slots(plan, live, steps):
   """Every row stays in its slot."""
   w = len(plan.row_W)
   return dataclasses.replace(
@@ -107,7 +107,7 @@ def _same(plan, live, steps):
       prompt_P=None, is_same=True)
 
 
-def _moved(plan, live, new, steps, groups):
+def _move_rows(plan, live, new, steps, groups):
   """Rows go to the slots of `groups`, lists of the rows of a prompt."""
   source = {int(plan.row_W[i]): int(i) for i in live}
   g, groups = groups
@@ -124,11 +124,11 @@ def _moved(plan, live, new, steps, groups):
       is_same=False, waiting=plan.waiting + len(new))
 
 
-def smallest(n: int, slots: int) -> int:
+def find_smallest(n: int, slots: int) -> int:
   """The smallest of slots, slots / 2, slots / 4, ... (rounded up) that is at least n.
 
   Example:
-    >>> slots.smallest(10, 64)
+    >>> slots.find_smallest(10, 64)
     16
   """
   return min(size for size in sizes(slots) if size >= n)
@@ -141,7 +141,7 @@ def sizes(slots: int) -> list[int]:
   return out
 
 
-def _grouped(rows, group, size):
+def _group_rows(rows, group, size):
   """For each device (g, size / g lists of at most g rows of one prompt), for the largest g.
 
   Args:

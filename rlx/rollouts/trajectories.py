@@ -26,8 +26,8 @@ def rows(prompts, segments, *, prompt_width, width, pad_id, logps=None, finish="
   """
   for kind in {kind for row in segments for kind, _ in row} - set(KINDS):
     raise ValueError(f"A segment of kind {kind!r}: one of {KINDS}.")
-  left, prompt_len_B = padding.left_pad(prompts, prompt_width, pad_id)
-  right, len_B = padding.right_pad([sum((ids for _, ids in row), []) for row in segments],
+  left, prompt_len_B = padding.pad_left(prompts, prompt_width, pad_id)
+  right, len_B = padding.pad_right([sum((ids for _, ids in row), []) for row in segments],
                                    width, pad_id)
   turn_BT = np.full(right.shape, -1, np.int32)
   logps_BT = np.zeros(right.shape, np.float32)

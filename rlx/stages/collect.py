@@ -115,7 +115,7 @@ class Collect:
     Returns:
       Collected, metrics.
     """
-    params, factor_T = state.full(state.sampled_from), self.anneal(step)
+    params, factor_T = state.join_params(state.sampled_from), self.anneal(step)
     weights = self.sampling.lay_out(params)
     draws: list[Draw] = []
     clock.lap("hand-over", weights)
@@ -191,7 +191,7 @@ class Collect:
         "verifiers/unknown": np.isnan(draw.first_PG).mean(),
         # Share of the verdicts since the last update that are 0 because the completion made its
         # verifier fail (rlx/verifiers/pool.py).
-        "verifiers/failed": self.pool.failed_share(),
+        "verifiers/failed": self.pool.take_failed_share(),
     } | (self.dialogues.metrics() if self.dialogues else {})
     if self.budget: metrics["rollouts/per_prompt"] = len(lengths_B) / self.sizes.trained
     return metrics
@@ -206,7 +206,7 @@ class Collect:
     ids_of: dict[str, list[int]] = {}
     for prompts in padding.batches(self.prompts.all(), self.sizes.draw):
       rollouts = self.sampling.train(
-          state.full("policy"), prompts, rng.key(self.seed, "rehearsal"))
+          state.join_params("policy"), prompts, rng.key(self.seed, "rehearsal"))
       first_P = padding.completions(rollouts)[::self.sizes.group]
       for prompt, ids, outcome_G in zip(prompts, first_P, self.outcomes(prompts, rollouts)):
         if (outcome_G == 1).all(): ids_of[prompt.id] = ids
@@ -238,7 +238,7 @@ class Collect:
         hosts.fetch(self.budget(right_P)), reward_PG.shape[1], self.sizes.group)
     batches = list(padding.batches(again, len(prompts)))
     clock.lap("verify")
-    parts = [sample([prompts[p].again(i) for p, i in pairs]) for pairs in batches]
+    parts = [sample([prompts[p].repeat(i) for p, i in pairs]) for pairs in batches]
     clock.lap("sample")
     part_texts = list(map(self.texts.completions, parts))
     reward_B = np.concatenate([reward_PG.ravel()] + [
@@ -247,7 +247,7 @@ class Collect:
     is_drawn_PG, texts = row_PG >= 0, sum(part_texts, texts)
     whole = padding.select([rollouts, *parts], np.maximum(row_PG, 0).ravel(),
                            np.arange(len(prompts)))
-    return (padding.emptied(whole, ~is_drawn_PG.ravel()),
+    return (padding.empty_rows(whole, ~is_drawn_PG.ravel()),
             [texts[row] if row >= 0 else "" for row in row_PG.ravel()],
             np.where(is_drawn_PG, reward_B[row_PG], 0.0), np.where(is_drawn_PG, 0, NOT_DRAWN))
 
@@ -262,8 +262,8 @@ class Collect:
         len(ids), self.sizes.rehearsal, replace=False)
     prompts = self.prompts.by_id([ids[i] for i in at])
     tokens_PX, len_P, prompt_P = hosts.fetch(self.sampling.encode(prompts))
-    empty = padding.empty(tokens_PX, len_P, prompt_P, self.sizes.group,
-                          self.sizes.completion_tokens)
+    empty = padding.make_empty(tokens_PX, len_P, prompt_P, self.sizes.group,
+                               self.sizes.completion_tokens)
     rollouts = padding.put_last(empty, [rehearsed[p.id] for p in prompts],
                                 records.FINISH.index("eos"))
     is_stored_B = np.asarray(rollouts.completion_len_B) > 0

@@ -139,18 +139,18 @@ class Answers:
     if row % jax.process_count() != jax.process_index(): return
     self._jobs[self._runner.step(self._states[row], self._observations.tokenizer.decode(ids))] = row
 
-  def ready(self, wait: bool) -> list[tuple[int, episodes.Answer]]:
+  def take_ready(self, wait: bool) -> list[tuple[int, episodes.Answer]]:
     """The answers that have arrived; with `wait` at least one."""
     arrived: list[list] = []
     while not arrived:
       futures.wait(self._jobs, *((_WAIT_S, futures.FIRST_COMPLETED) if wait else (_SOON_S,)))
-      here = [self._taken(self._jobs.pop(job), job.result())
+      here = [self._take(self._jobs.pop(job), job.result())
               for job in [job for job in self._jobs if job.done()]]
       arrived = sum(hosts.gather(here), [])
       if not wait: break
     return [self._answer(*x) for x in sorted(arrived, key=lambda x: x[0])]
 
-  def _taken(self, row: int, taken: runner_lib.Taken) -> list:
+  def _take(self, row: int, taken: runner_lib.Taken) -> list:
     """The arguments of `_answer`, which are JSON."""
     self._states[row] = taken.state
     self._left_s[row] -= taken.seconds
@@ -182,7 +182,7 @@ class Dialogues:
     self._recent: collections.deque = collections.deque(maxlen=_WINDOW)  # Is it unknown?
     self._observations: Observations | None = None
 
-  def opening(self, prompt: records.Prompt) -> str | list:
+  def open_episode(self, prompt: records.Prompt) -> str | list:
     """The text or chat messages that an episode of a prompt starts with."""
     if prompt.id not in self._openings:
       opening, _ = self._runner.reset(prompt)
@@ -197,7 +197,7 @@ class Dialogues:
       ValueError: see `observations`.
     """
     self._observations = observations(
-        tokenizer, role=self._runner.role, is_chat=not isinstance(self.opening(prompt), str),
+        tokenizer, role=self._runner.role, is_chat=not isinstance(self.open_episode(prompt), str),
         limit=self._options.observation_tokens, mark=self._options.cut_mark)
 
   @property
@@ -212,8 +212,8 @@ class Dialogues:
                 answer_tokens=self.observations.most)
 
   @contextlib.contextmanager
-  def started(self, prompts: Sequence[records.Prompt], group: int, *,
-              counts: bool) -> Iterator[Answers]:
+  def start_episodes(self, prompts: Sequence[records.Prompt], group: int, *,
+                     counts: bool) -> Iterator[Answers]:
     """The Answers of `group` episodes of each prompt, which `metrics` counts or not."""
     states = [state for _, state in self._runner.begin(prompts) for _ in range(group)]
     answers = Answers(self._runner, self.observations, states, self._options.seconds)
@@ -230,11 +230,11 @@ class Dialogues:
           f"{len(self._recent)} episodes, not because of a reply (last message: "
           f"{self._runner.last_error}).")
 
-  def played(self, prompt: records.Prompt, replies: Sequence[str]) -> tuple[list, list]:
+  def play(self, prompt: records.Prompt, replies: Sequence[str]) -> tuple[list, list]:
     """The ids of an episode's opening, and its segments, when the policy writes these replies.
     """
     tokenizer, (_, state) = self.observations.tokenizer, self._runner.reset(prompt)
-    context = tokenizer.render(self.opening(prompt))
+    context = tokenizer.render(self.open_episode(prompt))
     opening, segments = tokenizer.encode(context), []
     for reply in replies:
       ids = [*tokenizer.pair(context, reply)[1], tokenizer.end_id]

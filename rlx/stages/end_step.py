@@ -33,11 +33,11 @@ class EndStep:
     if state.sampler is not None and state.step % self.sampler_every == 0:
       state = state.replace(sampler=jax.tree.map(jnp.copy, state.policy))
     if not self.reference_every or state.step % self.reference_every: return state
-    state = state.replace(kl_reference=reference.moved(
+    state = state.replace(kl_reference=reference.move(
         state.kl_reference, state.policy, mix=self.reference_mix))
     if not self.resets_optimizer: return state
     places = jax.tree.map(lambda x: x.sharding, state.policy_opt)  # Also in the host's memory.
-    opt_state = sharding.made(self.optimizer.init, state.policy, self.mesh)
+    opt_state = sharding.compute_sharded(self.optimizer.init, state.policy, self.mesh)
     return state.replace(policy_opt=jax.device_put(opt_state, places))
 
   def _kl_coef(self, state: records.TrainState, metrics: dict) -> jax.Array:

@@ -151,7 +151,7 @@ def scores_BE(prompts: Prompts, texts: Sequence[str], verify: Verify, *,
 @field(np.int32, options=dict(pattern="eval.answer"))
 def answer_B(texts: Sequence[str], *, pattern: str) -> np.ndarray:
   """Number of the stated answer, equal where answers are equal; -1: none is stated."""
-  return answers_lib.ids(answers_lib.stated(texts, pattern))
+  return answers_lib.ids(answers_lib.find_stated_answers(texts, pattern))
 
 
 @field(np.int32, options=dict(group="rollouts.per_prompt"), needs={"prompts.paired": False})

@@ -55,10 +55,10 @@ class Learner:
     """`learner.step.make` with these microbatches and shards."""
     return learner_step.make(loss, self.optimizer, microbatches=self.microbatches,
                              shards=self.shards, group=self.group, whole_minibatch=whole_minibatch,
-                             pinned=functools.partial(sharding.pinned, mesh=self.mesh))
+                             pinned=functools.partial(sharding.pin, mesh=self.mesh))
 
-  def cut(self, placed: place.Placed, kl_coef_B: jax.Array | None = None,
-          step: int | None = None) -> Iterator[Minibatch]:
+  def make_minibatches(self, placed: place.Placed, kl_coef_B: jax.Array | None = None,
+                       step: int | None = None) -> Iterator[Minibatch]:
     """Yields the minibatches of every epoch, on the mesh.
 
     Groups are shuffled if `step` is given and there is more than one minibatch.
@@ -87,7 +87,7 @@ class Learner:
       state, metrics averaged over the steps, rows of the last minibatch, rows of `score`.
     """
     params, opt_state = getattr(state, self.name), getattr(state, f"{self.name}_opt")
-    if self.offload: opt_state = sharding.moved(opt_state, None)
+    if self.offload: opt_state = sharding.move_to_memory(opt_state, None)
     metrics, scores, rows = [], [], None
     for part in minibatches:
       if score: scores.append(score(records.join(state.frozen, params), part))
@@ -95,7 +95,8 @@ class Learner:
       metrics.append(measured)
     mean = {f"{self.name}/{k}": sum(m[k] for m in metrics) / len(metrics) for k in metrics[0]}
     # The next stage needs the memory that is free only after the transfer.
-    if self.offload: opt_state = jax.block_until_ready(sharding.moved(opt_state, "pinned_host"))
+    if self.offload: opt_state = jax.block_until_ready(sharding.move_to_memory(opt_state,
+                                                                               "pinned_host"))
     state = dataclasses.replace(state, **{self.name: params, f"{self.name}_opt": opt_state})
     return state, mean, rows, scores
 
@@ -111,7 +112,7 @@ class Learner:
     """
     if self.microbatches == 1: return part.replace(whole={})
     batch = part.batch
-    if forward: batch = batch.replace(**learner_step.mapped(
+    if forward: batch = batch.replace(**learner_step.map_microbatches(
         lambda cut: forward(params, cut), part, self.microbatches, self.shards))
     return part.replace(whole=compute(batch))
 

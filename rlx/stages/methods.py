@@ -68,20 +68,20 @@ class Methods:
     if field == "ref_logps_BT" and (
         self.has_kl_reward or self.has_kl_loss or self.auxiliary
         and field in self.auxiliary.fields): return True
-    return bool(self.reading(field))
+    return bool(self.find_readers(field))
 
-  def reading(self, field: str) -> list[str]:
+  def find_readers(self, field: str) -> list[str]:
     """Config keys of the readers that read this field of the batch."""
     return [key for key, fn in self.readers().items()
             if fields.column(field) in map(fields.column, all_fields(fn))]
 
-  def asking(self, *names: str) -> list[str]:
+  def find_requiring(self, *names: str) -> list[str]:
     """Config keys of the methods that require one of these fields of the batch."""
     losses = {"prm.loss": self.prm, "learner.auxiliary": self.auxiliary}
     return [key for key, fn in (self.readers() | losses).items()
             if fn and any(f in fn.required for f in names)]
 
-  def declared(self) -> dict[str, fields.Field]:
+  def list_fields(self) -> dict[str, fields.Field]:
     """{name: Field}: rlx's own fields, and those in the modules of the methods."""
     modules = [fn.module for fn in (*self.readers().values(), self.prm, self.auxiliary) if fn]
     return fields.table(records, host_fields, model_fields, *dict.fromkeys(modules))

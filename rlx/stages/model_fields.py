@@ -117,10 +117,10 @@ def step_answer_logps_BJM(passes: passes_lib.Passes, step_rows: list[records.Rol
 @field(np.float32, where="model")
 def noprompt_logps_BT(passes: passes_lib.Passes, noprompt_rows: records.Rollouts) -> jax.Array:
   """Log-probs of the policy without the prompt, at the sampling temperature."""
-  return passes.of_rows("policy", noprompt_rows, passes.options.temperature)
+  return passes.score_rows("policy", noprompt_rows, passes.options.temperature)
 
 
 @field(np.float32, where="model", needs={"likelihood.token": None})
 def self_logps_B(passes: passes_lib.Passes, last_token_rows: records.Rollouts) -> jax.Array:
   """The policy's log-prob of likelihood.token after the completion, at temperature 1."""
-  return passes.of_rows("policy", last_token_rows)[:, 0]
+  return passes.score_rows("policy", last_token_rows)[:, 0]

@@ -44,36 +44,37 @@ class Verifiers:
     """
     has_list_B = np.array([p.verifier in self._step_rewards for p in prompts], bool)
     reward_B = np.empty(len(texts))
-    reward_B[~has_list_B] = self._shared(
+    reward_B[~has_list_B] = self._share_work(
         self._pool.verify, prompts, texts, np.flatnonzero(~has_list_B))
     rows = np.flatnonzero(has_list_B)
-    lists = self._shared(self._pool.verify_steps, prompts, texts, rows)
+    lists = self._share_work(self._pool.verify_steps, prompts, texts, rows)
     reward_B[rows] = [_mean(rewards, texts[i]) for i, rewards in zip(rows, lists)]
     if keep: self._kept |= {_key(prompts[i], texts[i]): x for i, x in zip(rows, lists)}
     return reward_B
 
   def scores(self, path: str, prompts: list[records.Prompt], texts: list[str]) -> list[float]:
     """The verdict of each text by the verifier at a path."""
-    return self._shared(self._pool.verify, _verified_by(path, prompts), texts, range(len(texts)))
+    return self._share_work(self._pool.verify, _set_verifier(path, prompts), texts,
+                            range(len(texts)))
 
   def steps(self, path: str, prompts: list[records.Prompt], texts: list[str]) -> list:
     """The verdicts or rewards of the steps of each text, see `Pool.verify_steps`."""
-    prompts = _verified_by(path, prompts)
+    prompts = _set_verifier(path, prompts)
     keys = [_key(p, text) for p, text in zip(prompts, texts)]
     rows = [i for i, key in enumerate(keys) if key not in self._kept]
-    asked = dict(zip(rows, self._shared(self._pool.verify_steps, prompts, texts, rows)))
+    asked = dict(zip(rows, self._share_work(self._pool.verify_steps, prompts, texts, rows)))
     lists = [asked[i] if i in asked else self._kept[key] for i, key in enumerate(keys)]
     self._kept = {key: x for key, x in self._kept.items() if key[0] != path}
     return lists
 
-  def _shared(self, verify: Callable, prompts: Sequence[records.Prompt], texts: Sequence[str],
-              rows: Sequence[int] | np.ndarray) -> list:
+  def _share_work(self, verify: Callable, prompts: Sequence[records.Prompt], texts: Sequence[str],
+                  rows: Sequence[int] | np.ndarray) -> list:
     """What `verify` returns for these rows, in order; each process computes its share."""
-    return hosts.shared(lambda part: list(verify(
+    return hosts.share_work(lambda part: list(verify(
         [prompts[rows[i]] for i in part], [texts[rows[i]] for i in part])), len(rows))
 
 
-def _verified_by(path: str, prompts: Sequence[records.Prompt]) -> list[records.Prompt]:
+def _set_verifier(path: str, prompts: Sequence[records.Prompt]) -> list[records.Prompt]:
   return [dataclasses.replace(p, verifier=path) for p in prompts]
 
 

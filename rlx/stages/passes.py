@@ -31,35 +31,35 @@ def values(params: records.Params, config: transformer.DecoderConfig, rollouts: 
       completion_width=rollouts.sampler_logps_BT.shape[1], plan=plan)
 
 
-def compiled(config: transformer.DecoderConfig, temperature: float, parts: int, shards: int,
-             more: tuple = ()) -> jax.stages.Wrapped:
+def compile_logps(config: transformer.DecoderConfig, temperature: float, parts: int, shards: int,
+                  more: tuple = ()) -> jax.stages.Wrapped:
   """The compiled function (params, rollouts, plan) -> logps_BT of a model and temperature.
 
   PRM and reference share it, so that equal weights give exactly equal log-probs. With
   `more` (see models/logps.distribution_statistics) it returns (logps_BT, *more).
   """
   # All arguments are passed by position, so that each combination has one cache entry.
-  return _compiled(config, temperature, parts, shards, more)
+  return _compile_logps(config, temperature, parts, shards, more)
 
 
 @functools.cache
-def _compiled(config: transformer.DecoderConfig, temperature: float, parts: int, shards: int,
-              more: tuple) -> jax.stages.Wrapped:
+def _compile_logps(config: transformer.DecoderConfig, temperature: float, parts: int, shards: int,
+                   more: tuple) -> jax.stages.Wrapped:
   def logps_of(params: records.Params, rollouts: records.Rollouts,
                plan: packing.Plan | None) -> jax.Array | tuple[jax.Array, ...]:
     def one(batch: tuple) -> jax.Array | tuple[jax.Array, ...]:
       logps_BT, _, *others = logps.of_rollouts(
           params, config, *batch, temperature=temperature, with_entropy=False, statistics=more)
       return (logps_BT, *others) if more else logps_BT
-    return learner_step.mapped(one, (rollouts, plan), parts, shards)
+    return learner_step.map_microbatches(one, (rollouts, plan), parts, shards)
   return jax.jit(logps_of)
 
 
 @functools.cache
-def compiled_values(config: transformer.DecoderConfig, parts: int,
-                    shards: int) -> jax.stages.Wrapped:
+def compile_values(config: transformer.DecoderConfig, parts: int,
+                   shards: int) -> jax.stages.Wrapped:
   """The compiled function (params, rollouts, plan) -> `values`."""
-  return jax.jit(lambda params, rollouts, plan: learner_step.mapped(
+  return jax.jit(lambda params, rollouts, plan: learner_step.map_microbatches(
       lambda batch: values(params, config, *batch), (rollouts, plan), parts, shards))
 
 
@@ -78,7 +78,7 @@ class Planner:
 
   @functools.cached_property
   def _trunk_B(self) -> np.ndarray:
-    return packing.same_prompt(
+    return packing.find_trunks(
         self.rollouts.tokens_BS[:, :self.rollouts.prompt_width], self.rollouts.prompt_len_B)
 
   def __call__(self, config: transformer.DecoderConfig, parts: int,
@@ -91,7 +91,7 @@ class Planner:
       prompt_len_B, len_B = r.prompt_len_B, r.completion_len_B
       if rows_B is not None:
         prompt_len_B, len_B = prompt_len_B[rows_B], len_B[rows_B]
-        trunk_B = packing.same_prompt(r.tokens_BS[rows_B, :r.prompt_width], prompt_len_B)
+        trunk_B = packing.find_trunks(r.tokens_BS[rows_B, :r.prompt_width], prompt_len_B)
       self._plans[wanted] = sharding.place_rows(
           packing.plan(prompt_len_B, len_B, r.prompt_width, r.sampler_logps_BT.shape[1], config,
                        parts=parts * sharding.row_shards(self.mesh), trunk_B=trunk_B), self.mesh)
@@ -147,8 +147,9 @@ class Passes:
     wanted = name, model, temperature, more
     if wanted not in self._done:
       o, config = self.options, self.options.models[model]
-      fn = compiled(config, temperature, o.parts, o.shards, more)
-      self._done[wanted] = fn(self.state.full(name), self.rollouts, self.plan(config, o.parts))
+      fn = compile_logps(config, temperature, o.parts, o.shards, more)
+      self._done[wanted] = fn(self.state.join_params(name), self.rollouts,
+                              self.plan(config, o.parts))
     return self._done[wanted]
 
   def prm_reference(self) -> jax.Array:
@@ -169,24 +170,24 @@ class Passes:
     """values_BT of the value model, or of the TrainState's parameters `name`."""
     o, config = self.options, self.options.models[model]
     parts = o.value_parts if parts is None else parts
-    return compiled_values(config, parts, o.shards)(
-        self.state.full(name), self.rollouts, self.plan(config, parts))
+    return compile_values(config, parts, o.shards)(
+        self.state.join_params(name), self.rollouts, self.plan(config, parts))
 
   def head_scores(self) -> jax.Array:
     """scores_BT of a PRM with a head; the rollouts have one more token after each completion."""
     return self.values("prm", "prm", self.options.head_parts)[:, 1:]
 
-  def of_rows(self, name: str, rows: records.Rollouts, temperature: float = 1.0) -> jax.Array:
+  def score_rows(self, name: str, rows: records.Rollouts, temperature: float = 1.0) -> jax.Array:
     """logps_BT of the policy's model on other rollouts (numpy)."""
     o, config = self.options, self.options.models["policy"]
     parts = math.gcd(o.parts, len(rows.tokens_BS) // o.shards)
     plan = Planner(rows, o.mesh, o.pack)(config, parts)
-    return compiled(config, temperature, parts, o.shards)(
-        self.state.full(name), sharding.place_rows(rows, o.mesh), plan)
+    return compile_logps(config, temperature, parts, o.shards)(
+        self.state.join_params(name), sharding.place_rows(rows, o.mesh), plan)
 
   def answers(self, rows: records.Rollouts) -> jax.Array:
     """logps_BM of reference answers under likelihood.model."""
-    return self.of_rows(self.options.asked, rows)
+    return self.score_rows(self.options.asked, rows)
 
   def with_rollouts(self, rollouts: records.Rollouts) -> "Passes":
     """Returns Passes over other rollouts (numpy), which are placed on the mesh."""

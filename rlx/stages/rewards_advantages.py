@@ -36,11 +36,11 @@ class RewardsAdvantages:
   def __call__(self, state: records.TrainState,
                placed: place.Placed) -> tuple[place.Placed, dict]:
     """(placed with advantages, metrics) of a batch with log-probs."""
-    batch, metrics = self.of_batch(state, placed.batch)
+    batch, metrics = self.compute_from_batch(state, placed.batch)
     return placed.replace(batch=batch), metrics
 
-  def of_batch(self, state: records.TrainState,
-               batch: records.Batch) -> tuple[records.Batch, dict]:
+  def compute_from_batch(self, state: records.TrainState,
+                         batch: records.Batch) -> tuple[records.Batch, dict]:
     """The same for a Batch; of the state it reads kl_coef, step and reward_std."""
     running = (state.reward_std,) if self.methods.reward_std_filter else ()
     return self._program(state.kl_coef, state.step, batch, *running)
@@ -52,15 +52,15 @@ class RewardsAdvantages:
   def _compute(self, kl_coef: jax.Array, step: Any, batch: records.Batch,
                *running: jax.Array) -> tuple[records.Batch, dict[str, Any]]:
     methods = self.methods
-    measured = {name: resolve.measured(fn(batch)) for name, (_, fn) in methods.rewards.items()}
+    measured = {name: resolve.split_metrics(fn(batch)) for name, (_, fn) in methods.rewards.items()}
     rewards = {name: reward for name, (reward, _) in measured.items()}
     reward_metrics = _method_metrics("rewards", measured, batch)
     coefs = {name: coef(step) for name, (coef, _) in methods.rewards.items()}
     row_metrics: dict[str, jax.Array] = {}
     if methods.reward_std_filter:
-      batch, row_metrics = _filtered(
+      batch, row_metrics = _filter_groups(
           methods.reward_std_filter, rewards, coefs, batch, running[0], step)
-    row_metrics |= excluded(batch)
+    row_metrics |= count_excluded(batch)
     if methods.has_kl_reward:
       rewards["kl"] = -divergence.estimate(
           batch.old_logps_BT, batch.ref_logps_BT, batch.learn_BT, kind=self.kl_kind)
@@ -91,7 +91,7 @@ class RewardsAdvantages:
     return batch.replace(advantages_BT=advantages_BT), metrics
 
 
-def excluded(batch: records.Batch) -> dict[str, jax.Array]:
+def count_excluded(batch: records.Batch) -> dict[str, jax.Array]:
   """{rollouts/excluded/<reason>: number of rows} for every reason not to train on a row."""
   code_B = getattr(batch, "excluded_B", jnp.zeros(batch.outcome_B.shape, jnp.int8))
   is_empty_B = ~jnp.any(batch.action_BT, axis=1)
@@ -115,8 +115,8 @@ def _method_metrics(stage: str, measured: dict[str, tuple[Any, dict]],
           for name, mean in diagnostics.means(metrics, batch.learn_BT).items()}
 
 
-def _filtered(keep: resolve.UserFunction, rewards: Terms, coefs: Terms, batch: records.Batch,
-              ema: jax.Array, step: Any) -> tuple[records.Batch, dict[str, jax.Array]]:
+def _filter_groups(keep: resolve.UserFunction, rewards: Terms, coefs: Terms, batch: records.Batch,
+                   ema: jax.Array, step: Any) -> tuple[records.Batch, dict[str, jax.Array]]:
   """(batch, metrics): excludes the groups that learner.reward_std_filter does not keep."""
   rewards_B = jnp.asarray(sum(
       coefs[name] * (r if r.ndim == 1 else masked.total(r, batch.learn_BT, axis=1))
@@ -154,7 +154,7 @@ def _reward_metrics(rewards: Terms, coefs: Terms, parts: Terms,
         "prm/accuracy": prm_metrics.accuracy(
             before_BT, batch.prm_ref_logps_BT, batch.action_BT,
             batch.outcome_PG, batch.learn_PG),
-        "prm/varied": prm_metrics.varied(batch.outcome_PG, batch.learn_PG),
+        "prm/varied": prm_metrics.share_of_varied(batch.outcome_PG, batch.learn_PG),
         "prm/abs_log_ratio": masked.mean(jnp.abs(ratio_BT), batch.learn_BT),
         "prm/correlation": prm_metrics.correlation(
             jnp.sum(ratio_BT, axis=1), batch.outcome_B, learn_B)}

@@ -63,7 +63,7 @@ class Sampler:
     encoded = encode(self.texts, self.mesh, prompts)
     if self.dialogues is None:
       return hosts.fetch(self.sample(params, *encoded, key_, factor_T, weights))
-    with self.dialogues.started(prompts, self.group, counts=self.counts) as answers:
+    with self.dialogues.start_episodes(prompts, self.group, counts=self.counts) as answers:
       return self.sample(params, *encoded, key_, answers, factor_T, weights)
 
   @functools.cached_property
@@ -82,9 +82,9 @@ class Sampler:
                 slots=self.slots, **(self.dialogues.sizes if self.dialogues else {}))
 
   def trace(self, params: Any, weights: Any, **more: Any) -> dict[str, tuple]:
-    """The programs of a call, see `sampler.traced`, for shapes of parameters and weights."""
+    """The programs of a call, see `sampler.trace`, for shapes of parameters and weights."""
     place = functools.partial(sharding.row_shapes, mesh=self.mesh, heads=True)
-    trace = sampler.traced if self.dialogues is None else episodes.traced
+    trace = sampler.trace if self.dialogues is None else episodes.trace
     return trace(self.config, params, weights, place, prompts=self.prompts,
                  prompt_tokens=self.texts.prompt_tokens, **self._options, **more)
 
@@ -118,14 +118,14 @@ class Sampling:
     return {name: getattr(self, name).slots for name in ("train", "greedy", "sampled")}
 
   def trace(self, name: str, params: Any, **more: Any) -> dict[str, tuple]:
-    """The programs of one of the samplers or of "hand-over", see `sampler.traced`."""
+    """The programs of one of the samplers or of "hand-over", see `sampler.trace`."""
     config, mesh = self.train.config, self.train.mesh
-    weights = sharding.gathered_shapes(jax.eval_shape(self.lay_out, params), mesh)
+    weights = sharding.gather_shapes(jax.eval_shape(self.lay_out, params), mesh)
     if name != "hand-over": return getattr(self, name).trace(params, weights, **more)
     # Beside a layer are all tables and the other layers.
     tables = {k: x for k, x in weights.items() if k != "layers"}
     beside = {"tables": (), "a layer": (tables, weights["layers"][1:])}
-    return {part: (*program, beside[part]) for part, program in decode.traced(
+    return {part: (*program, beside[part]) for part, program in decode.trace(
         params, config, _gather(mesh)).items()}
 
 
@@ -158,7 +158,7 @@ def make_sampling(o: Options, texts: texts_lib.Texts, config: transformer.Decode
 def encode(texts: texts_lib.Texts, mesh: jax.sharding.Mesh,
            prompts: list[records.Prompt]) -> tuple[jax.Array, ...]:
   """tokens_PX, prompt_len_P and prompt_P of prompts, on the mesh."""
-  tokens_PX, len_P = padding.left_pad(
+  tokens_PX, len_P = padding.pad_left(
       list(map(texts.prompt_ids, prompts)), texts.prompt_tokens, texts.tokenizer.pad_id)
   ids_P = np.array([rng.number(p.id) for p in prompts], np.uint32)
   return tuple(sharding.place_rows(x, mesh) for x in (tokens_PX, len_P, ids_P))
@@ -174,12 +174,12 @@ def most_rows(o: Options, texts: texts_lib.Texts, config: transformer.DecoderCon
     bytes_free: memory of a device that the state does not use; None: unknown.
     prompts, group: P and G of the draw.
   """
-  shards, config = sharding.row_shards(mesh), size.part(config, mesh.shape["tensor"])
+  shards, config = sharding.row_shards(mesh), size.shard_config(config, mesh.shape["tensor"])
   if o.slots is not None: return max(o.slots // (group * shards), 1) * group * shards
   # A row may need its own copy of its prompt's cache, and its cache grows by chunks.
   tokens = texts.prompt_tokens + texts.completion_tokens + o.chunk
-  fit = slots_lib.that_fit(prompts * group // shards, group,
-                           tokens * size.kv_bytes_per_token(config), bytes_free)
+  fit = slots_lib.count_fitting(prompts * group // shards, group,
+                                tokens * size.kv_bytes_per_token(config), bytes_free)
   return fit and fit * shards
 
 
@@ -194,4 +194,4 @@ def lay_out(config: transformer.DecoderConfig, mesh: jax.sharding.Mesh, params: 
 
 @functools.cache  # One function for each mesh: a later run finds what an earlier one compiled.
 def _gather(mesh: jax.sharding.Mesh) -> Callable:
-  return functools.partial(sharding.gathered, mesh=mesh)
+  return functools.partial(sharding.gather, mesh=mesh)

@@ -43,7 +43,7 @@ class Texts:
 
   def answers(self, texts: list[str]) -> list[str | None]:
     """The answer that each text states, None where there is none."""
-    return answers_lib.stated(texts, self.answer)
+    return answers_lib.find_stated_answers(texts, self.answer)
 
   def example(self, prompt: str, completion: str) -> tuple[list[int], list[int]]:
     """Token ids of a prompt's text and of a completion's, with EOS."""

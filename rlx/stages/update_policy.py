@@ -50,7 +50,7 @@ class PolicyLoss:
     metrics = diagnostics.policy(batch)
     batch = weight_advantages(batch, whole)
     def value_of(name: str) -> Any:
-      value, own_metrics = resolve.measured(getattr(methods, name)(batch, **whole[name]))
+      value, own_metrics = resolve.split_metrics(getattr(methods, name)(batch, **whole[name]))
       metrics.update(diagnostics.means(own_metrics, learn_BT))
       return value
     loss_BT = value_of("policy")
@@ -91,7 +91,7 @@ class PolicyLoss:
     if methods.auxiliary:
       zeros_BT = jnp.zeros(batch.action_BT.shape)  # The weights do not depend on log-probs.
       own = aggregate.aggregate(zeros_BT, batch.learn_BT, mode=self.aggregation).weight
-      other = resolve.measured(methods.auxiliary(batch.replace(
+      other = resolve.split_metrics(methods.auxiliary(batch.replace(
           logps_BT=zeros_BT, self_logps_B=zeros_BT[:, 0]), **whole["auxiliary"]))[0].weight
       divided = lambda weight: jnp.where(weight > 0, weight, 1)
       whole["auxiliary_B"] = jnp.full_like(
@@ -152,7 +152,7 @@ class UpdatePolicy:
       assert self.token_id is not None  # As build/plan.py checks.
       longer = placed.append(self.token_id)
     state, metrics, logps_BT, _ = self.learner.learn(
-        self.program, state, self.learner.cut(longer, kl_coef_B, step))
+        self.program, state, self.learner.make_minibatches(longer, kl_coef_B, step))
     if "old_logps_BT" not in placed.batch: placed = placed.with_columns(old_logps_BT=logps_BT)
     return state, placed, metrics | rewards_advantages.old_metrics(placed.batch, self.temperature)
 

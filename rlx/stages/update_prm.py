@@ -45,9 +45,9 @@ class UpdatePrm:
       old_BT = self._score(state, placed)
       placed = placed.with_columns(prm_logps_BT=old_BT, prm_old_logps_BT=old_BT)
     if self.order == "none": return state, placed, {}
-    is_first = optimizer.updates_done(state.prm_opt) == 0
+    is_first = optimizer.count_updates(state.prm_opt) == 0
     state, metrics, own_BT, scores = self.learner.learn(
-        self.program, state, self.learner.cut(placed),
+        self.program, state, self.learner.make_minibatches(placed),
         score=None if self.snapshot else self._score_part)
     if self.uses_own_pass:
       # Two programs round differently; equal weights must give a log-ratio of exactly 0.
@@ -74,8 +74,8 @@ class UpdatePrm:
 
   def _score_part(self, params: records.Params, part: learner_lib.Minibatch) -> jax.Array:
     """The same of a minibatch."""
-    return passes_lib.compiled(self.learner.config, 1.0, self.learner.microbatches,
-                               self.learner.shards)(params, part.rollouts, part.plan)
+    return passes_lib.compile_logps(self.learner.config, 1.0, self.learner.microbatches,
+                                    self.learner.shards)(params, part.rollouts, part.plan)
 
   def _forward(self, params: records.Params, part: learner_lib.Minibatch) -> dict[str, jax.Array]:
     return dict(prm_logps_BT=logps.of_rollouts(
@@ -84,7 +84,7 @@ class UpdatePrm:
   def _loss(self, params: records.Params,
             part: learner_lib.Minibatch) -> tuple[records.Weighted, dict, jax.Array]:
     batch = part.batch.replace(**self._forward(params, part))
-    total, metrics = resolve.measured(self.loss(batch, **part.whole))
+    total, metrics = resolve.split_metrics(self.loss(batch, **part.whole))
     return total, diagnostics.means(metrics, batch.learn_BT), batch.prm_logps_BT
 
 
@@ -100,7 +100,8 @@ class UpdatePrmHead:
   def __call__(self, state: records.TrainState,
                placed: place.Placed) -> tuple[records.TrainState, place.Placed, dict]:
     """(state, placed, metrics)."""
-    state, metrics, *_ = self.learner.learn(self.program, state, self.learner.cut(placed))
+    state, metrics, *_ = self.learner.learn(self.program, state,
+                                            self.learner.make_minibatches(placed))
     return state, placed, metrics
 
   @functools.cached_property

@@ -28,7 +28,8 @@ class UpdateValue:
                step: int) -> tuple[records.TrainState, dict]:
     """(state, metrics)."""
     if state.value is None: return state, {}
-    return self.learner.learn(self.program, state, self.learner.cut(placed, step=step))[:2]
+    return self.learner.learn(self.program, state,
+                              self.learner.make_minibatches(placed, step=step))[:2]
 
   @functools.cached_property
   def program(self) -> jax.stages.Wrapped:
@@ -39,7 +40,7 @@ class UpdateValue:
             part: learner_lib.Minibatch) -> tuple[records.Weighted, dict, None]:
     batch = part.batch
     values_BT = passes_lib.values(params, self.learner.config, part.rollouts, part.plan)
-    loss_BT, metrics = resolve.measured(value_loss.clipped(
+    loss_BT, metrics = resolve.split_metrics(value_loss.clipped(
         values_BT, batch.old_values_BT, batch.returns_BT, batch.learn_BT, clip=self.clip))
     return (aggregate.aggregate(loss_BT, batch.learn_BT, mode="token-mean"),
             diagnostics.means(metrics, batch.learn_BT), None)

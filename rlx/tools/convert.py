@@ -95,7 +95,7 @@ def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged
   if model is not None and not is_run:
     raise ValueError(f"model={model!r}: source={str(source)!r} is not the workdir of a run.")
   opened = (_run_source(source, "policy" if model is None else model, is_peft) if is_run
-            else Source(*weights.stored(source, "source"), hub.folder(source)))
+            else Source(*weights.open_model(source, "source"), hub.folder(source)))
   if is_peft and opened.adapters is None:
     raise ValueError(f"adapters='peft': source={str(source)!r} has no adapters.")
   unit, tokens = pad_vocab_to_multiple_of, opened.config.vocab_size
@@ -124,7 +124,7 @@ def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged
 def _run_source(workdir, name, is_peft):
   """Returns the Source for a model in a run's newest intact checkpoint."""
   file = workdir / "config.json"
-  c = options_lib.flat(strict_json.read(file))
+  c = options_lib.flatten(strict_json.read(file))
   checkpoints = checkpoint.Checkpoints(workdir)
   step = checkpoints.latest
   checkpoints.close()
@@ -132,7 +132,7 @@ def _run_source(workdir, name, is_peft):
     raise ValueError(f"source={str(workdir)!r}: the run has no checkpoint.")
   for key in _RUN_KEYS:
     if key not in c: raise ValueError(f"{file}: {key} is missing.")
-    ranges.check(f"{file}: {key}", c[key], keys.allowed(key))
+    ranges.check(f"{file}: {key}", c[key], keys.find_range(key))
   if c["model.path"] is None: raise ValueError(f"{file}: model.path=None: a text.")
   trained = params.leaves(workdir / "checkpoints" / str(step) / "state", prefix=f"{name}.")
   if not trained:
@@ -141,7 +141,7 @@ def _run_source(workdir, name, is_peft):
     raise ValueError(f"model={name!r}: it has a head for labels of steps (train_prm.labels), "
                      "which neither format can store.")
   key = "prm.path" if name == "prm" and c["prm.path"] is not None else "model.path"
-  config, hf_config, leaves = weights.stored(c[key], f"{file}: {key}")
+  config, hf_config, leaves = weights.open_model(c[key], f"{file}: {key}")
   dtype = next(iter(trained.values())).dtype.name if is_peft else c["model.param_dtype"]
   config = dataclasses.replace(config, param_dtype=dtype)
   start, rank, alpha = hub.folder(c[key]), c["lora.rank"], c["lora.alpha"]

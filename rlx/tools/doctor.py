@@ -77,9 +77,9 @@ class Finding:
 
 def check(question: str) -> Callable:
   """Decorates a function that returns (level, text[, advice]): it then returns a Finding."""
-  def decorated(fn):
+  def decorate(fn):
     return functools.wraps(fn)(lambda *args, **options: Finding(question, *fn(*args, **options)))
-  return decorated
+  return decorate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,7 +153,7 @@ def first_batch(run: build.Run, has_prm: bool = False) -> tuple[
   assert run.prompts is not None
   sizes, state = run.sizes, run.init()
   prompts = run.prompts.take(sizes.draw)
-  rollouts = run.sampling.train(state.full(state.sampled_from), prompts,
+  rollouts = run.sampling.train(state.join_params(state.sampled_from), prompts,
                                 rng.key(run.passes.seed, "sample", 0, 0), run.methods.anneal(0))
   rollouts = padding.trim(rollouts, sizes.bucket)
   # The trainer computes log-probs for exactly the rows of an update. Of a larger batch the
@@ -190,7 +190,7 @@ def check_batch(run: build.Run, lengths: list[int], constants: dict[str, str | N
   reads = any(field.startswith("outcome") for _, fn in run.methods.rewards.values()
               for field in fn.fields)
   yield rewards_vary(outcome_PG, collect.max_error_rate, run.pool.last_error, reads,
-                     run.pool.failed_share())
+                     run.pool.take_failed_share())
   yield draws_suffice(keep_P, run.sizes.draw, run.sizes.trained, collect.max_draws,
                       collect.fill)
   yield answers_fit(rollouts.completion_len_B, is_cut_B, t.completion_tokens)
@@ -542,12 +542,12 @@ def prm_lasts(accuracy_S, varied_S):
   Args:
     varied_S: share of prompts whose verdicts differ.
   """
-  def ranked(steps):
+  def measure_ranking(steps):
     """(accuracy on prompts whose verdicts differ, half of a 95% interval over steps)"""
     share, x_S = np.nanmean(varied_S[steps]), accuracy_S[steps][~np.isnan(accuracy_S[steps])]
     if not share or len(x_S) < 2: return np.nan, np.nan
     return (0.5 + (x_S.mean() - 0.5) / share, 1.96 * x_S.std(ddof=1) / np.sqrt(len(x_S)) / share)
-  (first, _), (last, error) = ranked(slice(RECENT)), ranked(slice(-RECENT, None))
+  (first, _), (last, error) = measure_ranking(slice(RECENT)), measure_ranking(slice(-RECENT, None))
   if np.isnan(last): return "ok", f"unknown, no prompt of the last {RECENT} steps had both verdicts"
   return ("warning" if last < FALLEN else "ok",
           f"it ranks {last:.3f} +- {error:.3f} of new pairs right in the last {RECENT} steps, "

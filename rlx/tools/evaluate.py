@@ -68,7 +68,7 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
   outcomes, completions, finishes = [], [], []
   for prompts in padding.batches(run.eval_prompts, run.sizes.eval_batch):
     rollouts = run.sampling.sampled(
-        state.full("policy"), prompts, rng.key(run.passes.seed, "evaluate"))
+        state.join_params("policy"), prompts, rng.key(run.passes.seed, "evaluate"))
     outcomes.append(run.outcomes(prompts, rollouts))
     completions += padding.completions(rollouts)
     finishes.append(rollouts.finish_B)
@@ -83,7 +83,7 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
              "greedy": rl.measure_accuracy(run, state, "evaluate", 1, ("greedy",))["greedy"]}
   metrics |= at_k_lib.at_k(outcome_PG, answers, scores)
   if difficulty_P:
-    metrics |= {f"difficulty/{value}": x for value, x in accuracy.by(
+    metrics |= {f"difficulty/{value}": x for value, x in accuracy.measure_by(
         outcome_PG, difficulty_P, buckets=options.buckets).items()}
   metrics |= at_k_lib.text_metrics(outcome_PG, answers, finish_B, list(map(len, completions[:n * g])))
   prm_metrics = {path: prm_sets.measure(run, state, s) for path, s in sets.items()}
@@ -92,7 +92,7 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
     prm_sets.write(workdir / f"{path}.jsonl", run, prompts_B, texts, label_B,
                    outcome_PG.ravel())
     prm_metrics[path] = prm_sets.first_error_f1(
-        steps, label_B, np.arange(n * g) // g) | prm_sets.sampled_preferences(
+        steps, label_B, np.arange(n * g) // g) | prm_sets.compare_sampled(
             scores, outcome_PG)
   run.close()
   if prm_metrics: metrics["prm"] = prm_metrics

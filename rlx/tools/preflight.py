@@ -75,7 +75,7 @@ def report(run: build.Run, chip: targets.Chip | None, limit: int | None) -> dict
   traced = list(run_memory.trace_programs(run, state))
   done = [run_memory.compile_program(program, mesh) for program in tqdm.tqdm(
       traced, "compiling", leave=False, disable=not sys.stderr.isatty())]
-  held, stages = run_memory.held_bytes(state), run_memory.by_term(done)
+  held, stages = run_memory.count_state_bytes(state), run_memory.max_by_term(done)
   return dict(
       platform=sharding.platform(run.passes.mesh), mesh=mesh, limit=limit, held=held,
       stages=stages, need=memory.need(held, stages), refusal=run_memory.refusal(run, held, stages, limit),

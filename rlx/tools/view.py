@@ -63,8 +63,8 @@ def page_content(workdir: pathlib.Path) -> dict[str, Any]:
       name=workdir.absolute().name, header=header(config, versions, done, summary),
       accuracy=accuracy(lines, summary), is_done=bool(summary),
       curves=curves.svgs(workdir), time=times(lines), time_svg=curves.time_svg(workdir),
-      completions=completions(rows), calibration=calibrated(rows, config),
-      levels=range(-LEVELS, LEVELS + 1), config=compared(config))
+      completions=completions(rows), calibration=measure_calibration(rows, config),
+      levels=range(-LEVELS, LEVELS + 1), config=compare_config(config))
 
 
 def header(config: dict, versions: dict, done: int, summary: dict) -> list[tuple[str, str]]:
@@ -126,7 +126,7 @@ def completions(rows: list[dict]) -> dict | None:
               for k, m in scales.items() if m})
 
 
-def calibrated(rows: list[dict], config: dict) -> dict | None:
+def measure_calibration(rows: list[dict], config: dict) -> dict | None:
   """Computes the calibration of the PRM's probability that a completion is right.
 
     p = sigmoid(beta * sum_t log [ pi_phi / pi_ref ])
@@ -153,10 +153,10 @@ def calibrated(rows: list[dict], config: dict) -> dict | None:
               svg=curves.reliability_svg(bins))
 
 
-def compared(config: dict) -> list[dict]:
+def compare_config(config: dict) -> list[dict]:
   """Returns each key of the config with its value here and in configs/base.py."""
   here, known = ({key: json.dumps(value, ensure_ascii=False, default=list)
-                  for key, value in options.flat(entries).items()}
+                  for key, value in options.flatten(entries).items()}
                  for entries in (config, base.get_config().to_dict()))
   return [dict(key=key, value=here.get(key, "not there"), base=known.get(key, "not there"),
                differs=here.get(key) != known.get(key))

@@ -17,6 +17,6 @@ def last(text):
   if start is None or start == len(text): return None
   if text[start] != "{": return re.match(r"[^\s$]*", text[start:])[0].rstrip(".,") or None
   try:
-    return text[start + 1:latex.balanced(text, start) - 1].strip()
+    return text[start + 1:latex.find_group_end(text, start) - 1].strip()
   except latex.Unreadable:
     return None

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 
-def stated(texts: Sequence[str], pattern: str) -> list:
+def find_stated_answers(texts: Sequence[str], pattern: str) -> list:
   """Returns the last match of a regular expression in each text, None without a match."""
   return [(re.findall(pattern, text) or [None])[-1] for text in texts]
 

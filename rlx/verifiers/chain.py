@@ -48,7 +48,7 @@ def steps(prompt: "records.Prompt", text: str) -> list[bool]:
   A step that is not a digit, the step after it, and steps after the last operation are False.
   The text may be unfinished.
   """
-  operations, stated = _operations(prompt), _stated(text)
+  operations, stated = _operations(prompt), _parse_steps(text)
   return [None not in (before, step) and i < len(operations)
           and step == _values(before, operations[i:i + 1])[-1]
           for i, (before, step) in enumerate(zip([int(prompt.text[0]), *stated], stated))]
@@ -63,7 +63,7 @@ def recoverable(prompt: "records.Prompt", text: str) -> list[bool]:
   operations = _operations(prompt)
   return [step is not None and i < len(operations)
           and str(_values(step, operations[i + 1:])[-1]) == prompt.answer
-          for i, step in enumerate(_stated(text))]
+          for i, step in enumerate(_parse_steps(text))]
 
 
 def step_share(prompt: "records.Prompt", text: str) -> float:
@@ -91,7 +91,7 @@ def _values(start, operations):
       operations, lambda value, operation: _OPS[operation[0]](value, operation[1]), initial=start))
 
 
-def _stated(text):
+def _parse_steps(text):
   """The steps of a completion, None for those that are not a digit."""
   stated = text.partition("#")[0]
   return [int(step) if re.fullmatch("[0-9]", step) else None

@@ -86,13 +86,13 @@ def inspect(prompts: Sequence["records.Prompt"], unsafe: bool = False) -> list[t
     ValueError: the sandbox does not start.
   """
   static = list(map(_read, prompts))
-  lines = iter(_inspected([[t for t in tests if not isinstance(t, dict)]
-                           for problem, tests in static if not problem], unsafe))
-  return [(problem, None) if problem else _described(prompt, tests, *next(lines))
+  lines = iter(_inspect_tests([[t for t in tests if not isinstance(t, dict)]
+                               for problem, tests in static if not problem], unsafe))
+  return [(problem, None) if problem else _describe_problem(prompt, tests, *next(lines))
           for prompt, (problem, tests) in zip(prompts, static)]
 
 
-def _inspected(jobs, unsafe):
+def _inspect_tests(jobs, unsafe):
   """Returns what `inspect` of sandbox/inside.py prints for each list of tests."""
   results = []
   while len(results) < len(jobs):
@@ -108,7 +108,7 @@ def _inspected(jobs, unsafe):
   return results
 
 
-def _described(prompt, tests, problems, constants):
+def _describe_problem(prompt, tests, problems, constants):
   statements = [i for i, t in enumerate(tests) if not isinstance(t, dict)]
   for i, problem in problems.items():
     test = prompt.meta["tests"][statements[int(i)]]
@@ -163,13 +163,13 @@ def _statements(i, test, meta):
   try:
     source = "\n".join(textwrap.dedent(text).strip() for text in (
         meta.get("test_setup_code") or "", test))
-    return _completed(source, meta.get("entry_point"))
+    return _complete(source, meta.get("entry_point"))
   except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
     problem = e if type(e) is ValueError else f"it is no Python: {e}"
     raise ValueError(f"tests[{i}] is {test[:100]!r}: {problem}") from None
 
 
-def _completed(source, entry_point):
+def _complete(source, entry_point):
   tree = ast.parse(source)
   nodes = list(ast.walk(tree))
   names = {n.id for n in nodes if isinstance(n, ast.Name)}

@@ -37,27 +37,27 @@ _MAX_BYTES = 2**22
 
 
 def chat(prompt: "records.Prompt", text: str) -> float:
-  """Returns the score in a language model's reply, see `read`.
+  """Returns the score in a language model's reply, see `parse_score`.
 
   After a transient failure (no connection, a timeout, a busy server) the request is repeated
   up to `retries` times, after `pause_s`, twice that, and so on. The reply is not streamed. A
   redirection is an error, because it would send the key to another address.
   """
-  return _scored(prompt, text, _options(prompt, "url"), ask)
+  return _score_reply(prompt, text, _options(prompt, "url"), ask)
 
 
 def function(prompt: "records.Prompt", text: str) -> float:
   """Returns the score that `verifier.judge.function` gives the rendered text.
 
   The function, "package.module:name", returns a number, which is divided by `full`, or a text
-  that `read` parses. If it raises an exception, the verdict is unknown.
+  that `parse_score` parses. If it raises an exception, the verdict is unknown.
   """
   options = _options(prompt, "function")
   try:
     fn = resolve.lookup("verifiers", options["function"], "verifier.judge.function")
   except ValueError as e:
     raise errors.Unknown(str(e)) from None
-  return _scored(prompt, text, options, lambda rendered, _: fn(rendered))
+  return _score_reply(prompt, text, options, lambda rendered, _: fn(rendered))
 
 
 def new_nonce(prompt: "records.Prompt", text: str, key: str = "") -> str:
@@ -84,7 +84,7 @@ def render(prompt: "records.Prompt", text: str, template: str, nonce: str = "") 
   return _SLOT.sub(lambda slot: slots[slot[1]], template)
 
 
-def read(reply: str, reads: str, full: float = 1.0, nonce: str | None = None) -> float:
+def parse_score(reply: str, reads: str, full: float = 1.0, nonce: str | None = None) -> float:
   """Returns the score that the last line of a reply states, divided by `full`.
 
   The lines before it may hold reasoning. Without a nonce, the whole reply has to be the score,
@@ -131,7 +131,7 @@ def ask(question: str, options: Mapping[str, Any]) -> str:
   for attempt in range(options["retries"] + 1):
     if attempt: time.sleep(options["pause_s"] * 2 ** (attempt - 1))
     try:
-      return _content(_posted(request, options["timeout_s"]))
+      return _content(_post(request, options["timeout_s"]))
     except urllib.error.HTTPError as e:
       failure = f"HTTP {e.code}"
       e.close()
@@ -186,12 +186,12 @@ def _options(prompt, needed):
   return options
 
 
-def _scored(prompt, text, options, reply_to):
+def _score_reply(prompt, text, options, reply_to):
   """Returns the score in what reply_to(rendered text, options) returns."""
   nonce = (new_nonce(prompt, text, options.get("key", ""))
            if "{nonce}" in options["template"] else None)
   reply = reply_to(render(prompt, text, options["template"], nonce), options)
-  if isinstance(reply, str): return read(reply, options["reads"], options["full"], nonce)
+  if isinstance(reply, str): return parse_score(reply, options["reads"], options["full"], nonce)
   return _score(reply, options["full"])
 
 
@@ -209,7 +209,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
   def redirect_request(self, *args): return None  # The redirection becomes an HTTPError.
 
 
-def _posted(request, timeout_s):
+def _post(request, timeout_s):
   """Returns the response; raises at the deadline, which a socket's own timeout does not."""
   deadline, body = time.monotonic() + timeout_s, bytearray()
   with urllib.request.build_opener(_NoRedirects).open(request, timeout=timeout_s) as response:

@@ -71,7 +71,7 @@ def final(prompt: "records.Prompt", text: str) -> float:
   if (box := _boxed.last(text)) is not None: return _verdict(prompt.answer, gold, box, words)
   texts = stated.answer(text, prompt.text, agreement.is_number(gold))
   # Takes the first text that can be parsed, right or wrong.
-  readable = [t for t in texts if t and not isinstance(reading.read(t, words), kinds.Text)]
+  readable = [t for t in texts if t and not isinstance(reading.parse_answer(t, words), kinds.Text)]
   return _verdict(prompt.answer, gold, next(iter(readable or texts), None), words)
 
 
@@ -83,11 +83,11 @@ def _verdict(answer, gold, text, words):
   if text.split() == answer.split(): return 1.0  # Even if it is too large to evaluate.
   if isinstance(gold, kinds.Choice) and (letter := reading.choice_of(text)):
     return float(letter == gold.letter)
-  if isinstance(gold, kinds.Text): return float(gold.words == reading.normalized(text) != "")
+  if isinstance(gold, kinds.Text): return float(gold.words == reading.normalize(text) != "")
   texts = [text]
   # 100,200 may be two numbers.
   if isinstance(gold, kinds.List): texts.append(text.replace(",", ", "))
-  return float(any(agreement.agree(gold, reading.read(t, words), words) for t in texts))
+  return float(any(agreement.agree(gold, reading.parse_answer(t, words), words) for t in texts))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -96,4 +96,4 @@ def _gold(answer, question):
   if not answer.strip(): raise ValueError(f"the prompt has no answer: {answer!r}")
   # A percent sign in the answer does not mean that the question asks for percentages.
   words = units.context(answer) - {"%", "percent"} | units.context(question)
-  return agreement.reference(reading.read(answer, words)), words
+  return agreement.reference(reading.parse_answer(answer, words)), words

@@ -105,7 +105,7 @@ class Pool:
     self._first = {}      # {path: prompt of the first call of a verifier in new workers}
     self._deaths = 0      # Workers in a row that died before they had a verifier.
     self._recent = collections.deque(maxlen=_WINDOW)  # Is the verdict unknown?
-    self._failed = self._verdicts = 0  # Counts since the last call of `failed_share`.
+    self._failed = self._verdicts = 0  # Counts since the last call of `take_failed_share`.
     self.errors, self.failures = collections.Counter(), collections.Counter()
     self.last_error = ""
     self.recycled = 0
@@ -140,7 +140,7 @@ class Pool:
 
   def _add(self, path, fn):
     """Adds a function that is not one of rlx/verifiers; it runs where it can."""
-    self._functions[path], self._pickles[path] = fn, _pickled(fn)
+    self._functions[path], self._pickles[path] = fn, _pickle(fn)
     if self._pickles[path] is None: self._local.add(path)
 
   def verify(self, prompts: Sequence["records.Prompt"], texts: Sequence[str]) -> np.ndarray:
@@ -176,7 +176,7 @@ class Pool:
     jobs = self._jobs(prompts, texts)
     here = [job for job in jobs if self._is_local(job[1].verifier)]
     there = [job for job in jobs if not self._is_local(job[1].verifier)]
-    returned = [self._job(self._here, *job[1:]) for job in here] + self._in_workers(there)
+    returned = [self._job(self._check_here, *job[1:]) for job in here] + self._in_workers(there)
     results = {i: result for (indices, *_), of_job in zip(here + there, returned)
                for i, result in zip(indices, of_job)}
     lowest = min([0.0, *(part for v, error, _ in results.values() if error is None
@@ -206,7 +206,7 @@ class Pool:
     jobs = []
     for key, indices in itertools.groupby(range(len(texts)), share):
       indices = list(indices)
-      if isinstance(key, int): jobs.append((indices, self._plain(prompts[key]), texts[key]))
+      if isinstance(key, int): jobs.append((indices, self._copy_plain(prompts[key]), texts[key]))
       else:
         jobs.append((indices, _share([prompts[i] for i in indices]), [texts[i] for i in indices]))
     return jobs
@@ -227,7 +227,7 @@ class Pool:
           f"verifier.max_error_rate={max_rate}: {lost} of the last {n} verdicts "
           f"are unknown (since the start: {kinds}{last}).")
 
-  def failed_share(self) -> float:
+  def take_failed_share(self) -> float:
     """Returns the share of `failures` in the verdicts of all hosts since the last call."""
     failed, verdicts = np.sum(self._gather([self._failed, self._verdicts]), axis=0)
     self._failed = self._verdicts = 0
@@ -267,14 +267,14 @@ class Pool:
     """As `_trial`, for a job of `_jobs`; the result is a list."""
     if not isinstance(text, list): return [self._trial(run, prompt, text)]
     rewards, error, _ = run(prompt, text)
-    if error is None: return [_of_reward(reward) for reward in rewards]
+    if error is None: return [_make_reply(reward) for reward in rewards]
     results = []
     for i, completion in enumerate(text):
       rewards, *result = self._trial(run, prompt.parts[i], [completion])
-      results.append(_of_reward(rewards[0]) if isinstance(rewards, list) else (rewards, *result))
+      results.append(_make_reply(rewards[0]) if isinstance(rewards, list) else (rewards, *result))
     return results
 
-  def _here(self, prompt, text):
+  def _check_here(self, prompt, text):
     fn = self.lookup(prompt.verifier)
     if prompt.verifier not in self._first and self._is_tried(prompt):
       _admit(prompt, _worker.run(fn, prompt, prompt.answer))
@@ -291,7 +291,7 @@ class Pool:
     def work(job):
       w, (_, prompt, text) = idle.get(), job
       try:
-        return self._job(functools.partial(self._there, w), prompt, text)
+        return self._job(functools.partial(self._check_in_worker, w), prompt, text)
       finally:
         idle.put(w)
     with futures.ThreadPoolExecutor(len(self._workers)) as threads:
@@ -301,7 +301,7 @@ class Pool:
         self.close()  # Ends all waiting, also for completions that nobody wants any more.
         raise
 
-  def _there(self, w, prompt, text):
+  def _check_in_worker(self, w, prompt, text):
     """Lets worker `w` check a text, after it has loaded the verifier."""
     fn, path = self.lookup(prompt.verifier), prompt.verifier
     if self._workers[w].process.poll() is not None: self._replace(w)  # It died while it was idle.
@@ -359,14 +359,14 @@ class Pool:
   def _is_tried(self, prompt):
     return getattr(self.lookup(prompt.verifier), "is_tried", True)
 
-  def _plain(self, prompt):
+  def _copy_plain(self, prompt):
     """Copies a Prompt into an object that workers can unpickle without importing jax."""
     return types.SimpleNamespace(
         id=prompt.id, text=prompt.text, answer=prompt.answer,
         verifier=prompt.verifier, meta={**prompt.meta, **self._options})
 
 
-def _pickled(fn):
+def _pickle(fn):
   """Pickles a function for a worker; returns None if a worker cannot import it."""
   try:
     content = pickle.dumps(fn)
@@ -388,14 +388,14 @@ def _admit(prompt, reply):
 
 def _share(prompts):
   """The prompts of a call of a reward function as one, and each of them alone in `parts`."""
-  def joined(prompts, **more):
+  def join_prompts(prompts, **more):
     return types.SimpleNamespace(
         id=prompts[0].id, verifier=prompts[0].verifier, answer=[p.answer for p in prompts],
         meta=dict(rows=[p.meta["row"] for p in prompts]), **more)
-  return joined(prompts, parts=[joined([p]) for p in prompts])
+  return join_prompts(prompts, parts=[join_prompts([p]) for p in prompts])
 
 
-def _of_reward(reward):
+def _make_reply(reward):
   """(reward, kind of error or None, message or None); NaN is unknown."""
   return reward, "unknown" if isinstance(reward, float) and math.isnan(reward) else None, None
 

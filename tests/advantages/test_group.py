@@ -11,8 +11,8 @@ from rlx.advantages import combine
 from rlx.advantages import group
 from tests import whole
 
-batch = whole.of(batch)
-group = whole.of(group)
+batch = whole.compile_module(batch)
+group = whole.compile_module(group)
 
 nan = np.nan
 

@@ -5,7 +5,7 @@ import pytest
 from rlx.advantages import process
 from tests import whole
 
-process = whole.of(process)
+process = whole.compile_module(process)
 
 nan = np.nan
 

@@ -12,7 +12,7 @@ from rlx.advantages import temporal
 from rlx.advantages import turns as eager
 from tests import whole
 
-group, temporal, turns = map(whole.of, (group, temporal, eager))
+group, temporal, turns = map(whole.compile_module, (group, temporal, eager))
 
 nan = np.nan
 P, G, T = 4, 5, 20
@@ -65,7 +65,7 @@ def call(fn, columns, **options):
 # The same by loops. An episode is a list of turns, and a turn a list of its tokens' columns.
 
 
-def of_row(c, b):
+def find_turns(c, b):
   by_number = {}
   for t in np.flatnonzero(c["learn_BT"][b]): by_number.setdefault(c["turn_BT"][b, t], []).append(t)
   return by_number
@@ -76,7 +76,7 @@ def rivals(b): return range(b // G * G, (b // G + 1) * G)
 
 def returns(c, b, gamma):
   """{number of a turn: its return}."""
-  sums = {k: sum(c["rewards_BT"][b, at]) for k, at in of_row(c, b).items()}
+  sums = {k: sum(c["rewards_BT"][b, at]) for k, at in find_turns(c, b).items()}
   return {k: sum(gamma**(l - k) * r for l, r in sums.items() if l >= k) for k in sums}
 
 
@@ -84,15 +84,16 @@ def on_tokens(c, advantage):
   """[B, T] from a function of row and turn."""
   out = np.zeros(c["learn_BT"].shape)
   for b in range(P * G):
-    for k, at in of_row(c, b).items(): out[b, at] = advantage(b, k)
+    for k, at in find_turns(c, b).items(): out[b, at] = advantage(b, k)
   return out
 
 
-def history(c, b, k): return c["turn_prefix_BT"][b, of_row(c, b)[k][0]]
+def history(c, b, k): return c["turn_prefix_BT"][b, find_turns(c, b)[k][0]]
 
 
 def same_history(c, b, k):
-  return [(j, l) for j in rivals(b) for l in of_row(c, j) if history(c, j, l) == history(c, b, k)]
+  return [(j, l) for j in rivals(b) for l in find_turns(c, j)
+          if history(c, j, l) == history(c, b, k)]
 
 
 def valid(b, c): return [j for j in rivals(b) if c["learn_PG"].ravel()[j]]
@@ -115,7 +116,7 @@ def gae_by_loops(c, *, gamma=1.0, lam=1.0, token_lam=1.0):
   out = np.zeros(c["learn_BT"].shape)
   for b in range(P * G):
     next_value = next_advantage = 0
-    for k, at in sorted(of_row(c, b).items(), reverse=True):
+    for k, at in sorted(find_turns(c, b).items(), reverse=True):
       for t in at[::-1]:
         d, l = (gamma, lam) if t == at[-1] else (1, token_lam)
         delta = c["rewards_BT"][b, t] + d * next_value - c["values_BT"][b, t]
@@ -126,22 +127,22 @@ def gae_by_loops(c, *, gamma=1.0, lam=1.0, token_lam=1.0):
 
 def loo_by_loops(c, *, gamma=1.0):
   def advantage(b, k):
-    others = [returns(c, j, gamma)[k] for j in rivals(b) if j != b and k in of_row(c, j)]
+    others = [returns(c, j, gamma)[k] for j in rivals(b) if j != b and k in find_turns(c, j)]
     return returns(c, b, gamma)[k] - np.mean(others) if others else 0
   return on_tokens(c, advantage)
 
 
 def grpo_by_loops(c, *, gamma=1.0, norm="joint", use_std=True, eps=1e-6):
-  def is_last(b, k): return norm == "separate" and k == max(of_row(c, b))
+  def is_last(b, k): return norm == "separate" and k == max(find_turns(c, b))
   def score(b, k):
-    group_ = [returns(c, j, 0)[l] for j in rivals(b) for l in of_row(c, j)
+    group_ = [returns(c, j, 0)[l] for j in rivals(b) for l in find_turns(c, j)
               if is_last(j, l) == is_last(b, k)]
     if len(group_) < 2: return 0
     return ((returns(c, b, 0)[k] - np.mean(group_)) /
             (np.std(group_, ddof=1) + eps if use_std else 1))
   def advantage(b, k):
     if len(valid(b, c)) < 2: return 0
-    return sum(gamma**(l - k) * score(b, l) for l in of_row(c, b) if l >= k)
+    return sum(gamma**(l - k) * score(b, l) for l in find_turns(c, b) if l >= k)
   return on_tokens(c, advantage)
 
 
@@ -199,7 +200,7 @@ def test_by_loops(fn, by_loops, options):
 def test_the_random_episodes_have_what_is_to_be_tested():
   shared, empty_actions = [], 0
   for c in map(episodes, range(3)):
-    turns_of = [of_row(c, b) for b in range(P * G)]
+    turns_of = [find_turns(c, b) for b in range(P * G)]
     shared += [len(same_history(c, b, k)) for b in range(P * G) for k in turns_of[b] if k > 0]
     assert not all(turns_of) and c["learn_PG"][-1].sum() < 2
     empty_actions += sum(max(of) + 1 > len(of) for of in turns_of if of)
@@ -320,7 +321,7 @@ def test_identities_of_turns():
 
 def test_the_share_of_turns_that_are_alone():
   c = episodes(0)
-  of_turns = [(b, k) for b in range(P * G) for k in of_row(c, b)]
+  of_turns = [(b, k) for b in range(P * G) for k in find_turns(c, b)]
   want = np.mean([len(same_history(c, b, k)) == 1 for b, k in of_turns])
   for fn in (turns.prefix, turns.gigpo):
     names = inspect.signature(getattr(eager, fn.__name__)).parameters

@@ -72,9 +72,9 @@ def options(a: ranges.Share, b: ranges.Positive | None, c: Literal["x", "y"],
     ("d", [3], [1.5, 4]), ("g", [-3.0], [nan, "1"]), ("h", [False], [0])])
 def test_an_annotation_states_what_an_option_may_be(name, allowed, refused):
   parameters = inspect.signature(options).parameters
-  for value in allowed: ranges.check(name, value, ranges.of_option(parameters[name]))
+  for value in allowed: ranges.check(name, value, ranges.find_option_range(parameters[name]))
   for value in refused:
     with pytest.raises(ValueError, match=f"^{name}={value!r}: "):
-      ranges.check(name, value, ranges.of_option(parameters[name]))
+      ranges.check(name, value, ranges.find_option_range(parameters[name]))
   # Annotations of other packages and of users state no range.
-  assert ranges.of_option(parameters["e"]) is ranges.of_option(parameters["f"]) is None
+  assert [ranges.find_option_range(parameters[name]) for name in "ef"] == [None, None]

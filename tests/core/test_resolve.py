@@ -34,8 +34,8 @@ def test_an_argument_of_the_whole_minibatch_is_given_or_computed():
 
 def test_private_and_imported_functions_have_no_name():
   from rlx.advantages import process
-  assert {"rloo", "grpo"} <= set(resolve.public(process))
-  assert not any(n.startswith("_") for n in resolve.public(process))
+  assert {"rloo", "grpo"} <= set(resolve.list_functions(process))
+  assert not any(n.startswith("_") for n in resolve.list_functions(process))
 
 
 MINE = """

@@ -142,10 +142,10 @@ def test_parsed():
 
 def test_overlap():
   prompt = records.Prompt(id="p", text="2*2=", answer="45")
-  of = functools.partial(calculator.overlap, prompt)
-  assert (of("[2*2]4;#45"), of("[2*2]45;"), of("#7"), of("#")) == (1, 0, 0, 0)
+  score = functools.partial(calculator.overlap, prompt)
+  assert (score("[2*2]4;#45"), score("[2*2]45;"), score("#7"), score("#")) == (1, 0, 0, 0)
   # One of two characters, one of two pairs with one added: "4" and then another.
-  assert of("[2*2]45;#46") == pytest.approx((1/2 * 1/2) ** (1/2))
+  assert score("[2*2]45;#46") == pytest.approx((1/2 * 1/2) ** (1/2))
 
 
 def test_questions_depend_on_seed_and_index_alone():

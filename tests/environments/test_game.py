@@ -300,5 +300,5 @@ def test_states_stay_small():
 def test_what_games_print_is_not_seen(capsys):
   environment = game.Game(game="GuessTheNumber-v0")
   environment.reset(types.SimpleNamespace(id="p", text="", meta={}))
-  with game._alone("seed"): print("noise")
+  with game._isolate("seed"): print("noise")
   assert capsys.readouterr().out == ""

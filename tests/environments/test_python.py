@@ -161,9 +161,9 @@ def test_only_what_ended_by_itself_is_remembered(monkeypatch):
   outputs = [(b"", False), (b"1" * 5000, True), (b"2", True)]
   monkeypatch.setattr(sandbox_lib, "output", lambda *_, **limits: outputs.pop(0))
   limits = dict(cpu_s=1, total_s=1.0, memory_mb=1, unsafe=True)
-  got = [python.printed("a test of the cache", b"", **limits) for _ in range(3)]
+  got = [python.run_program("a test of the cache", b"", **limits) for _ in range(3)]
   assert got == [None, b"1" * 2000, b"1" * 2000] and len(outputs) == 1
-  assert python.printed("a test of the cache", b"", **limits | dict(cpu_s=2)) == b"2"
+  assert python.run_program("a test of the cache", b"", **limits | dict(cpu_s=2)) == b"2"
 
 
 def test_without_a_sandbox_nothing_starts(monkeypatch):

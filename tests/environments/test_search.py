@@ -67,16 +67,16 @@ def test_a_query_finds_what_has_most_of_its_words():
       assert observation(query) == found
   # Two words are better than one, and a rare word better than a frequent one.
   in_paris = [f"{p}'s city is paris" for (p, r), target in facts.items() if target == "paris"]
-  assert search.best(0, "city paris", 48)[:len(in_paris)] == in_paris
-  assert search.best(0, "city boss paris", len(in_paris)) == in_paris
-  assert search.best(0, "paris boss", 48)[:len(in_paris)] == in_paris
+  assert search.find_best(0, "city paris", 48)[:len(in_paris)] == in_paris
+  assert search.find_best(0, "city boss paris", len(in_paris)) == in_paris
+  assert search.find_best(0, "paris boss", 48)[:len(in_paris)] == in_paris
 
 
 def test_equal_scores_keep_the_order_of_the_corpus():
   first = [f"{p}'s boss is {t}" for (p, r), t in search.facts(3).items() if r == "boss"]
-  assert search.best(3, "?boss", 48) == first
+  assert search.find_best(3, "?boss", 48) == first
   assert observation("?boss", corpus=3, documents=2) == f"{first[0]},{first[1]};"
-  assert search.best(3, "boss boss", 500) == first  # None with score 0.
+  assert search.find_best(3, "boss boss", 500) == first  # None with score 0.
 
 
 def test_observations_are_cut():
@@ -113,7 +113,7 @@ from rlx.environments.zoo import search
 print([search.best(corpus, query, 9) for corpus in (0, 5) for query in {queries}])"""
   found = [subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True,
                           env=os.environ | dict(PYTHONHASHSEED=seed)).stdout for seed in "12"]
-  here = [search.best(corpus, query, 9) for corpus in (0, 5) for query in queries]
+  here = [search.find_best(corpus, query, 9) for corpus in (0, 5) for query in queries]
   assert found == [f"{here}\n"] * 2
 
 

@@ -186,7 +186,7 @@ def test_nothing_else_runs(query, tmp_path):
 
 def test_the_connection_is_safe_without_the_look_at_the_query():
   """Also where the text begins otherwise, the connection allows neither changes nor files."""
-  connection = sql._opened(META, 0)
+  connection = sql._open(META, 0)
   for query in ("attach ':memory:' as x", "vacuum into 'x.db'", "pragma query_only=0", "begin",
                 "delete from t", "create temp table x(y)", "drop table t", "detach main"):
     with pytest.raises(sqlite3.DatabaseError, match="not authorized|authorization denied"):

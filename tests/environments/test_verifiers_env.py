@@ -366,7 +366,7 @@ def test_a_state_refers_to_what_belongs_to_the_environment():
   env.reset(prompt())
   env.step("-1")
   assert len(env._rollout) < 8000  # The 20,000 words are not in it.
-  state, _ = env._restored(env._loaded.env)
+  state, _ = env._restore(env._loaded.env)
   assert state["words"] is env._loaded.env.words
   assert state["parse"].__self__ is env._loaded.env
 

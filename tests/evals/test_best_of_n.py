@@ -30,7 +30,7 @@ def test_at_n_without_steps_or_verdicts():
 
 
 def test_scores_and_the_weights_of_votes():
-  steps_BJ = best_of_n.padded([[0., -2., 1.], [-1.], []])
+  steps_BJ = best_of_n.pad([[0., -2., 1.], [-1.], []])
   scores = best_of_n.scores(steps_BJ)
   sigmoid = lambda x: 1 / (1 + np.exp(-x))
   np.testing.assert_allclose(scores["min"], [-2, -1, -np.inf])

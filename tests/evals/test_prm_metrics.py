@@ -45,7 +45,7 @@ def test_share_of_prompts_that_the_accuracy_is_about(outcome_PG, expected):
   outcome_PG = np.array(outcome_PG)
   for bad in (nan, -1.0, 2.0):  # Anything where not valid.
     filled_PG = np.where(np.isnan(outcome_PG), bad, outcome_PG)
-    assert jax.jit(prm_metrics.varied)(filled_PG, ~np.isnan(outcome_PG)) == expected
+    assert jax.jit(prm_metrics.share_of_varied)(filled_PG, ~np.isnan(outcome_PG)) == expected
 
 
 def test_correlation():

@@ -46,9 +46,9 @@ def test_on_a_tree():
 
 def test_on_a_tree_it_is_the_advantage_of_each_step():
   # Half of the paths from state 1 are right: V = 1/4, 1/2, 0.
-  np.testing.assert_allclose(starc.canonical(PAID, TREE), [
+  np.testing.assert_allclose(starc.canonicalize(PAID, TREE), [
       [1/4, -1/4], [1/2, -1/2], [0, 0], [0, 0], [0, 0]], atol=1e-12)
   # The policy that always reaches the reward.
   policy = np.array([[1., 0.]] * 5)
-  np.testing.assert_allclose(starc.canonical(PAID, TREE, policy), [
+  np.testing.assert_allclose(starc.canonicalize(PAID, TREE, policy), [
       [0, -1], [0, -1], [0, 0], [0, 0], [0, 0]], atol=1e-12)

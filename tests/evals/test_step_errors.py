@@ -25,10 +25,10 @@ def test_each_half_is_predicted_with_the_threshold_of_the_other():
   # threshold of the other half sees an error everywhere, or nowhere.
   steps_BJ = np.array([[1., -1.], [1., 1.], [3., 1.], [3., 3.]])
   label_B, fold_B = np.array([1, -1, 1, -1]), np.array([True, True, False, False])
-  assert step_errors.crossed(steps_BJ, label_B, fold_B).tolist() == [0, 0, -1, -1]
+  assert step_errors.cross_validate(steps_BJ, label_B, fold_B).tolist() == [0, 0, -1, -1]
   # With equal halves the threshold of one is right for the other.
   steps_BJ[2:] -= 2
-  assert step_errors.crossed(steps_BJ, label_B, fold_B).tolist() == label_B.tolist()
+  assert step_errors.cross_validate(steps_BJ, label_B, fold_B).tolist() == label_B.tolist()
   # The second half has no solution with an error: no threshold for the first.
-  got = step_errors.crossed(steps_BJ, [1, -1, -1, -1], fold_B)
+  got = step_errors.cross_validate(steps_BJ, [1, -1, -1, -1], fold_B)
   assert np.isnan(got[:2]).all() and not np.isnan(got[2:]).any()

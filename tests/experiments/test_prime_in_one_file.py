@@ -56,7 +56,7 @@ def steps_of_the_product(c):
   state, host = run.init(), host_state.HostState()
   for number in itertools.count():
     state, annotated, batch, _ = rl.iteration(run, state, host, number, tiny.CLOCK)
-    rewards_BT, _ = resolve.measured(run.methods.rewards["process"][1](batch))
+    rewards_BT, _ = resolve.split_metrics(run.methods.rewards["process"][1](batch))
     yield state, annotated.rollouts, batch, rewards_BT
 
 

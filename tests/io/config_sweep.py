@@ -133,12 +133,12 @@ def _rope(r, family, file):
   scaling = lambda: _scaling(r, family, file, 1.0 if given is _ABSENT else given)
   if style in ("old", "both"): out["rope_scaling"] = scaling()
   if style in ("new", "both"):
-    of = lambda scaled: (scaled or {"rope_type": "default"}) | {
+    rope_config = lambda scaled: (scaled or {"rope_type": "default"}) | {
         key: value for key, value in (("rope_theta", theta()), ("partial_rotary_factor", part))
         if value is not _ABSENT}
-    new = of(scaling())
+    new = rope_config(scaling())
     if family == "gemma3_text":
-      local = r.choice([None, {"rope_type": "default"}, {"rope_theta": 2e4}, of(None)])
+      local = r.choice([None, {"rope_type": "default"}, {"rope_theta": 2e4}, rope_config(None)])
       if r.random() < 0.05: local = {r.choice(["type", "rope_type"]): "linear", "factor": 2.0}
       flat = r.random() < 0.05
       new = new if flat else {_GLOBAL: new, _LOCAL: local}

@@ -326,7 +326,7 @@ def change_flag(rng, data):
   config = rng.choice(sorted(p for p in (root / "configs").rglob("*.py")
                              if p.stem not in ("__init__", "base")))
   argv[0] = f"--config={config}"
-  flat = options.flat(importlib.import_module(".".join(
+  flat = options.flatten(importlib.import_module(".".join(
       config.relative_to(root).with_suffix("").parts)).get_config().to_dict())
   for _ in range(rng.choice((1, 1, 2, 3))):
     word, key = rng.choice(CORPUS["words"]), rng.choice(sorted(flat))

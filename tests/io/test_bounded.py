@@ -108,6 +108,6 @@ def test_a_line_for_a_terminal(text, shown):
 
 def test_a_log_of_a_library_is_one_line(caplog):
   logger = logging.getLogger("a library")
-  logger.addFilter(terminal.logged)
+  logger.addFilter(terminal.make_one_line)
   logger.warning("unknown key %s", "a\n\x1b[2Jb")
   assert caplog.messages == [r"unknown key a\n\x1b[2Jb"]

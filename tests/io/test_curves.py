@@ -5,7 +5,7 @@ from rlx.io import curves
 
 
 def test_a_limit_of_seconds_ignores_the_first_step_and_outliers():
-  assert curves._typical([{"s": 100.0}, {"s": 1.0}, {"s": 9.0}], ["s"]) == 1.3
+  assert curves._limit_axis([{"s": 100.0}, {"s": 1.0}, {"s": 9.0}], ["s"]) == 1.3
 
 
 def test_seconds_of_a_single_step_are_not_drawn(tmp_path):

@@ -85,7 +85,7 @@ def write_model(path, family="llama"):
 
 def read_model(path, dtype="float32"):
   """(DecoderConfig, params) of a model of any format, without a tokenizer."""
-  config, _, leaves = weights.stored(path)
+  config, _, leaves = weights.open_model(path)
   return tables.load(config, leaves, dtype)
 
 

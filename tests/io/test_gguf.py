@@ -198,7 +198,7 @@ def test_one_tensor_at_a_time(tmp_path, monkeypatch):
   monkeypatch.setattr(gguf_file.Tensor, "__getitem__", watched)
   _, params = test_damaged.read_model(path)
   assert len(made) == 2 + 2 * 9 and max(alive) <= 2
-  config, _, leaves = gguf.stored(path)
+  config, _, leaves = gguf.open_model(path)
   assert len(made) == 2 + 2 * 9  # Nothing was read yet.
   np.testing.assert_array_equal(leaves["layers.attn.q_LDNH"][1,],
                                 params["layers"]["attn"]["q_LDNH"][1])
@@ -251,7 +251,7 @@ def test_smollm2_answers():
   assert sum(x.size for x in jax.tree.leaves(params)) == 134_515_008
   prompts = [tok.encode(tok.chat([{"role": "user", "content": text}])) for text in
              ("What is 2+2?", "What is the capital of France?")]
-  tokens_PX, len_P = padding.left_pad(prompts, 40, tok.pad_id)
+  tokens_PX, len_P = padding.pad_left(prompts, 40, tok.pad_id)
   sample = sampler.make(config, group=1, max_tokens=32, chunk=32, temperature=0.0,
                         eos_ids=tok.eos_ids, pad_id=tok.pad_id)
   rollouts = sample(params, tokens_PX, len_P, np.arange(2, dtype=np.uint32),

@@ -32,12 +32,12 @@ def test_rotary_frequencies_in_old_files_are_not_read(tmp_path):
   half = {name: x.astype(np.float16) for name, x in tensors(FIXTURES / "llama").items()}
   add(half)
   safetensors.numpy.save_file(half, path / "model.safetensors")
-  assert hf.stored(path)[0].param_dtype == "float16"
+  assert hf.open_model(path)[0].param_dtype == "float16"
 
 
 def test_a_leaf_is_read_by_layer_or_whole():
   config, params = hf.load(FIXTURES / "phi3")
-  leaf = hf.stored(FIXTURES / "phi3")[2]["layers.attn.k_LDKH"]
+  leaf = hf.open_model(FIXTURES / "phi3")[2]["layers.attn.k_LDKH"]
   expected = params["layers"]["attn"]["k_LDKH"]
   for layer in range(config.n_layers):
     np.testing.assert_array_equal(leaf[(layer,)], expected[layer])

@@ -21,7 +21,7 @@ UP = {k: np.random.default_rng(1).uniform(size=x.shape) for k, x in START.items(
 
 
 def _of(mode):
-  return optimizer.over_bfloat16(ADAMW, rng.key(0, "rounding"), param_update=mode)
+  return optimizer.wrap_for_bfloat16(ADAMW, rng.key(0, "rounding"), param_update=mode)
 
 
 def _loss(params, signs):
@@ -33,7 +33,7 @@ def _trained(transform, params, steps, opt_state=None, mesh=None, first=0):
   """Parameters and state after steps of gradients 1 and -1."""
   mesh = mesh or sharding.make_mesh()
   params = sharding.place(params, mesh, copies=True)
-  opt_state = (sharding.made(transform.init, params, mesh) if opt_state is None else
+  opt_state = (sharding.compute_sharded(transform.init, params, mesh) if opt_state is None else
                sharding.place(opt_state, mesh, copies=True))
   update = step.make(_loss, transform)
   for i in range(first, first + steps):
@@ -82,7 +82,7 @@ def test_a_mesh_and_a_resume_change_no_bit(mode):
 def test_stochastic_rounding_goes_to_a_neighbour_and_is_right_on_average():
   """A quarter of the way from 1 to its next 1 + 2^-7, and what is exact already."""
   x = jnp.repeat(jnp.array([[1 + 2**-9], [-1 - 2**-9], [0.], [-3.], [2**-130]]), 20000, axis=1)
-  rounded = np.asarray(optimizer._stochastic(x, jax.random.key(0)))
+  rounded = np.asarray(optimizer._round_stochastically(x, jax.random.key(0)))
   np.testing.assert_array_equal(rounded, rounded.astype(jnp.bfloat16))
   assert set(rounded[0]) == {1, 1 + 2**-7} and set(rounded[1]) == {-1, -1 - 2**-7}
   # Five standard errors.
@@ -97,7 +97,7 @@ def test_draws_differ_by_step_leaf_and_seed():
   plain = optimizer.Optimizer(
       lambda params: None, lambda grads, state, params: (grads, state), lambda state: 0)
   def ups(key, count):
-    transform = optimizer.over_bfloat16(plain, key, param_update="stochastic")
+    transform = optimizer.wrap_for_bfloat16(plain, key, param_update="stochastic")
     state = transform.init(params)._replace(count=jnp.int32(count))
     updates, _ = transform.update(jax.tree.map(lambda x: x - 1, x), state, params)
     return [u > 0 for u in updates.values()]

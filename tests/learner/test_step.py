@@ -65,7 +65,7 @@ def test_a_useless_gradient_changes_nothing(batch, flag):
 
 
 def test_mapped_returns_rows_in_order():
-  out = step.mapped(lambda x: 2 * x, jnp.arange(24.0), 3, shards=4)
+  out = step.map_microbatches(lambda x: 2 * x, jnp.arange(24.0), 3, shards=4)
   np.testing.assert_array_equal(out, 2 * np.arange(24.0))
 
 

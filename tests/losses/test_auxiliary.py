@@ -4,7 +4,7 @@ import numpy as np
 from rlx.losses import auxiliary
 from tests import whole
 
-auxiliary = whole.of(auxiliary)
+auxiliary = whole.compile_module(auxiliary)
 
 nan = np.nan
 

@@ -7,7 +7,7 @@ from rlx.losses import distribution
 from rlx.losses import policy
 from tests import whole
 
-distribution = whole.of(distribution)
+distribution = whole.compile_module(distribution)
 
 nan = np.nan
 MASK = jnp.array([[True, True, True], [True, False, False], [False] * 3])

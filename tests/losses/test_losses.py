@@ -11,9 +11,9 @@ from rlx.losses import policy
 from rlx.losses import prm
 from tests import whole
 
-divergence = whole.of(divergence)
-policy = whole.of(policy)
-prm = whole.of(prm)
+divergence = whole.compile_module(divergence)
+policy = whole.compile_module(policy)
+prm = whole.compile_module(prm)
 
 nan = np.nan
 
@@ -21,7 +21,7 @@ nan = np.nan
 def test_ratio_stays_finite():
   args = jnp.array([[0.]]), jnp.array([[-1e4]]), jnp.array([[-1.]]), jnp.ones((1, 1), bool)
   for fn in (policy.ppo_clip, policy.cispo, policy.sapo, policy.dppo_tv, policy.dro):
-    loss_of = lambda x: resolve.measured(fn(x, *args[1:]))[0]
+    loss_of = lambda x: resolve.split_metrics(fn(x, *args[1:]))[0]
     assert np.isfinite(loss_of(args[0])).all()
     assert np.isfinite(jax.grad(lambda x: jnp.sum(loss_of(x)))(args[0])).all()
 

@@ -13,10 +13,10 @@ from tests import whole
 ONE = jnp.ones((1, 1), bool)
 MASK = np.arange(4)[None] < np.array([[4], [2], [1], [3]])
 # All but those that read no advantages, or no ratio.
-RULES = [f"policy.{n}" for n in resolve.public(policy) if n != "reinforce"] + [
-    f"sequence.{n}" for n in resolve.public(sequence)
+RULES = [f"policy.{n}" for n in resolve.list_functions(policy) if n != "reinforce"] + [
+    f"sequence.{n}" for n in resolve.list_functions(sequence)
     if n not in ("pacs", "dpo", "crew_dpo", "dro")]
-policy = whole.of(policy)
+policy = whole.compile_module(policy)
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -32,7 +32,7 @@ def test_all_rules_agree_where_nothing_has_moved(name):
     def gradient(name):
       fn = resolve.resolve("losses", dict(name=name))
       loss = lambda x_BT: aggregate.aggregate(
-          resolve.measured(fn(scored.replace(logps_BT=x_BT)))[0], scored.action_BT,
+          resolve.split_metrics(fn(scored.replace(logps_BT=x_BT)))[0], scored.action_BT,
           mode="seq-mean-token-mean")
       return jax.jit(jax.grad(lambda x_BT: loss(x_BT).total))(logps_BT)
     np.testing.assert_allclose(gradient(name), gradient("policy.reinforce"), rtol=1e-12)

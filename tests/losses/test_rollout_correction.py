@@ -39,7 +39,7 @@ def test_opsm():
   np.testing.assert_array_equal(got, [[0, 0, 0], [0, 1, 1]])
 
 
-@pytest.mark.parametrize("name", resolve.public(rollout_correction))
+@pytest.mark.parametrize("name", resolve.list_functions(rollout_correction))
 def test_agreement_weighs_one_and_nothing_is_learned_through_it(name):
   fn = resolve.resolve("losses", {"name": f"rollout_correction.{name}"})
   scored = records.Batch(action_BT=MASK, outcome_B=jnp.zeros(3), old_logps_BT=OLD,

@@ -8,9 +8,9 @@ from rlx.losses import policy
 from rlx.losses import sequence
 from tests import whole
 
-sequence = whole.of(sequence)
-policy = whole.of(policy)
-group = whole.of(group)
+sequence = whole.compile_module(sequence)
+policy = whole.compile_module(policy)
+group = whole.compile_module(group)
 
 nan = np.nan
 D = jnp.array([[.2, -.1, .4, 0., .05, -.3]])   # log rho of six tokens.

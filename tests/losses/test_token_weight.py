@@ -6,7 +6,7 @@ import pytest
 from rlx.losses import token_weight
 from tests import whole
 
-token_weight = whole.of(token_weight)
+token_weight = whole.compile_module(token_weight)
 
 nan = np.nan
 MASK = jnp.array([[True, True, True], [True, False, False], [False] * 3])

@@ -101,9 +101,9 @@ def test_windows_and_soft_caps_of_kernels(qkv, cudnn, kind, options):
   def total(qkv, kind, softcap=None, window=0):
     out = attention.attend(kind, *qkv, mask(kind), scale=H**-0.5, softcap=softcap, window=window)
     return jnp.sum(jnp.where(valid_BS[..., None, None], out, 0)**2)
-  of = jax.jit(jax.value_and_grad(total), static_argnames=("kind", "softcap", "window"))
-  expected, expected_gradient = of(qkv, kind="blocks", **options)
-  value, gradient = of(qkv, kind=kind, **options)
+  run = jax.jit(jax.value_and_grad(total), static_argnames=("kind", "softcap", "window"))
+  expected, expected_gradient = run(qkv, kind="blocks", **options)
+  value, gradient = run(qkv, kind=kind, **options)
   np.testing.assert_allclose(value, expected, rtol=1e-5)
   jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=3e-4), gradient,
                expected_gradient)
@@ -148,11 +148,11 @@ def test_rows_of_cudnn_are_moved_to_the_first_column(cudnn):
   params, rng = transformer.init(config, jax.random.key(0)), np.random.default_rng(0)
   valid_BS = np.arange(8) >= np.array([0, 3, 7])[:, None]
   batch = rng.integers(0, 31, (3, 8)), np.maximum(np.cumsum(valid_BS, axis=1) - 1, 0), valid_BS
-  def of(config):
+  def run(config):
     return jax.jit(lambda params: (transformer.hidden(params, config, *batch),
                                    *transformer.prefill(params, config, *batch)))(params)
-  (hidden, *kv), (expected, *expected_kv) = of(dataclasses.replace(
-      config, attention="cudnn")), of(config)
+  (hidden, *kv), (expected, *expected_kv) = run(dataclasses.replace(
+      config, attention="cudnn")), run(config)
   np.testing.assert_allclose(hidden[valid_BS], expected[valid_BS], atol=1e-5)
   for x_LBSKH, expected_LBSKH in zip(kv, expected_kv):
     np.testing.assert_allclose(x_LBSKH[:, valid_BS], expected_LBSKH[:, valid_BS], atol=1e-5)
@@ -168,16 +168,16 @@ def test_each_device_calls_the_kernel_for_its_rows_and_heads(mesh):
   batch = sharding.place_rows(
       (rng.integers(0, 31, (8, 6)), np.arange(48).reshape(8, 6) % 6, np.ones((8, 6), bool)), mesh)
   weight_BSD = rng.normal(size=(8, 6, 16)).astype(np.float32)
-  def of(config):
+  def run(config):
     loss = lambda params: (transformer.hidden(params, config, *batch) * weight_BSD).sum()
     return jax.jit(jax.value_and_grad(loss))(params)
-  expected = of(build_models.on_mesh(dataclasses.replace(config, attention="blocks"), mesh))
+  expected = run(build_models.adapt_to_mesh(dataclasses.replace(config, attention="blocks"), mesh))
   jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-3),
-               of(build_models.on_mesh(config, mesh)), expected)
+               run(build_models.adapt_to_mesh(config, mesh)), expected)
 
 
 def test_a_kernel_of_another_platform_is_refused():
   config = transformer.DecoderConfig(vocab_size=32, d_model=16, n_layers=1, n_heads=2, n_kv_heads=2,
                                      head_dim=8, d_ff=16, attention="cudnn", dtype="bfloat16")
   with pytest.raises(ValueError, match="model.attention='cudnn': blocks; cudnn needs a GPU"):
-    build_models.on_mesh(config, sharding.make_mesh())
+    build_models.adapt_to_mesh(config, sharding.make_mesh())

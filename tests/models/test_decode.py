@@ -70,12 +70,12 @@ def test_moved_rows_keep_their_columns(monkeypatch):
   monkeypatch.setitem(decode._TILE, "cpu", 2)
   rng = np.random.default_rng(0)
   k_WKHT, v_WKTH = rng.normal(size=(3, 2, 4, 7)), rng.normal(size=(3, 2, 7, 4))
-  suffix = decode.Suffix([decode._tiled(PLAIN, jnp.asarray(k_WKHT))], [jnp.asarray(v_WKTH)])
-  moved = decode.moved(suffix, PLAIN, jnp.array([2, 0]), 5, width=6, free=2)
+  suffix = decode.Suffix([decode._tile(PLAIN, jnp.asarray(k_WKHT))], [jnp.asarray(v_WKTH)])
+  moved = decode.move_rows(suffix, PLAIN, jnp.array([2, 0]), 5, width=6, free=2)
   np.testing.assert_array_equal(moved.v_WKTH[0], np.pad(
       v_WKTH[[2, 0], :, :5].astype("float32"), [(0, 0), (0, 0), (1, 2), (0, 0)]))
   np.testing.assert_array_equal(
-      decode._untiled(moved.k_WKnHt[0], 8), np.pad(
+      decode._untile(moved.k_WKnHt[0], 8), np.pad(
           k_WKHT[[2, 0], ..., :5].astype("float32"), [(0, 0), (0, 0), (0, 0), (1, 2)]))
   assert moved.k_WKnHt[0].shape == (2, 2, 4, 4, 2)
 

@@ -21,7 +21,7 @@ CHANGED = json.loads((FIXTURES / "changed.json").read_text())
 
 
 def decoder_config(file):
-  return families.named(file["model_type"]).decoder_config(file)
+  return families.find_family(file["model_type"]).decoder_config(file)
 
 
 def changed(file, change, without=(), **_):
@@ -43,7 +43,7 @@ def test_config(name):
   fields = {f.name: f.default for f in dataclasses.fields(config)} | expected
   rounded = lambda x: json.loads(json.dumps(x), parse_float=lambda text: round(float(text), 12))
   assert rounded(dataclasses.asdict(config)) == rounded(fields)
-  written = families.named(published["model_type"]).hf_config(config)
+  written = families.find_family(published["model_type"]).hf_config(config)
   assert decoder_config(written) == config
 
 

@@ -38,7 +38,7 @@ def trunk_B(layout, monkeypatch):
   """The row whose prompt each row has; shared prompts are in packed rows or stored apart."""
   if layout == "apart": monkeypatch.setattr(packing, "_WIDTHS", ())
   if layout == "together": monkeypatch.setattr(
-      packing, "_apart", lambda *lengths_XT: packing._together(
+      packing, "_lay_out_apart", lambda *lengths_XT: packing._lay_out_together(
           PROMPT_B[SHARED_B], *lengths_XT[:3], X + T, X + T))
   return ALONE_B if layout == "alone" else SHARED_B
 
@@ -71,10 +71,10 @@ def test_a_plan_has_every_needed_token_once(parts, trunk_B):
 def test_a_group_too_long_for_one_packed_row_has_its_prompt_again():
   # After a trunk of 3, two completions of 3 fill the 9 columns.
   lengths = np.full(4, 3), np.zeros(4, int), 4
-  together = packing._together(np.full(4, 4), *lengths, 9, 9)
+  together = packing._lay_out_together(np.full(4, 4), *lengths, 9, 9)
   assert together[:3] == (0, 2, 9) and together.trunk_B.tolist() == [0, 0, 2, 2]
   # With its trunk apart it does not: packed rows of 5 hold one completion each.
-  apart = packing._apart(*lengths, 4, 5)
+  apart = packing._lay_out_apart(*lengths, 4, 5)
   assert apart[:3] == (1, 4, 5) and apart.trunk_B.tolist() == [0, 0, 0, 0]
 
 
@@ -89,7 +89,7 @@ def test_long_completions_of_a_prompt_have_it_once():
 
 def test_neighbours_with_the_same_prompt():
   tokens = np.array([[7, 1, 2], [0, 1, 2], [0, 1, 2], [0, 1, 2], [7, 1, 2], [7, 1, 2]])
-  assert packing.same_prompt(tokens, np.array([3, 2, 2, 3, 3, 3])).tolist() == [
+  assert packing.find_trunks(tokens, np.array([3, 2, 2, 3, 3, 3])).tolist() == [
       0, 1, 1, 3, 4, 4]
 
 
@@ -152,7 +152,8 @@ WEIGHTS = np.random.default_rng(1).normal(size=(8, 5, T)).astype(np.float32)
 @functools.partial(jax.jit, static_argnums=(1, 4))
 def outputs_and_gradients(params, config, rollouts, plan, parts):
   def total(params):
-    out = step.mapped(functools.partial(_outputs, params, config), (rollouts, plan), parts)
+    out = step.map_microbatches(functools.partial(_outputs, params, config), (rollouts, plan),
+                                parts)
     return jnp.sum(out * WEIGHTS), out
   (_, out), gradients = jax.value_and_grad(total, has_aux=True)(params)
   return out, gradients

@@ -38,7 +38,7 @@ BOUNDS = {"prefill": 1e-4, "decode": 1e-4, "gradients": 1e-4, "bfloat16": 1.25}
 def _decoder_config(case):
   file = FIXTURES / case / "config.json"
   published = json.loads(file.read_text())
-  return families.named(published["model_type"]).decoder_config(published, file)
+  return families.find_family(published["model_type"]).decoder_config(published, file)
 
 
 @functools.cache
@@ -99,7 +99,7 @@ def measured(case):
       jax.tree.map(lambda x: x.astype("bfloat16"), params), bfloat16, *batch))
   model_type = json.loads((path / "config.json").read_text())["model_type"]
   gradients = {name: np.concatenate([*tensor.parts()]) for name, tensor in tables.write(
-      gradient, families.named(model_type).tensors, config).items()}
+      gradient, families.find_family(model_type).tensors, config).items()}
   assert sorted(gradients) == list(reference["gradient_names"])
   rounding = record_logits.errors(rounded, reference["logits"], valid)
   return {

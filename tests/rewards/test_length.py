@@ -5,7 +5,7 @@ import pytest
 from rlx.rewards import length
 from tests import whole
 
-length = whole.of(length)
+length = whole.compile_module(length)
 
 nan = np.nan
 OUTCOME_B = jnp.array([1., 1., 0., 0., 1., nan])

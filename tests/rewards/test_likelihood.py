@@ -6,7 +6,7 @@ import pytest
 from rlx.rewards import likelihood
 from tests import whole
 
-likelihood = whole.of(likelihood)
+likelihood = whole.compile_module(likelihood)
 
 nan = np.nan
 # Two prompts of three completions. Probabilities of the reference answer's tokens: two

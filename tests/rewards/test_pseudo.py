@@ -4,7 +4,7 @@ import numpy as np
 from rlx.rewards import pseudo
 from tests import whole
 
-pseudo = whole.of(pseudo)
+pseudo = whole.compile_module(pseudo)
 
 VALID_PG = jnp.array([[1, 1, 1, 1, 1], [1, 1, 1, 1, 1], [1, 1, 1, 1, 1], [0, 0, 1, 1, 1],
                       [0, 0, 0, 0, 0]], bool)

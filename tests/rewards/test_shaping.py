@@ -5,7 +5,7 @@ import pytest
 from rlx.rewards import shaping
 from tests import whole
 
-shaping = whole.of(shaping)
+shaping = whole.compile_module(shaping)
 
 nan = np.nan
 SCORES_PG = jnp.array([[.2, .6, 1., nan], [.5, .5, nan, nan], [.3, nan, nan, nan]])

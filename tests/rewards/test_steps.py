@@ -6,7 +6,7 @@ from rlx.core import masked
 from rlx.rewards import steps
 from tests import whole
 
-steps = whole.of(steps)
+steps = whole.compile_module(steps)
 
 nan = np.nan
 

@@ -11,7 +11,7 @@ from rlx.rewards import steps
 from rlx.rewards import turns as eager
 from tests import whole
 
-implicit, steps, turns = map(whole.of, (eager_implicit, steps, eager))
+implicit, steps, turns = map(whole.compile_module, (eager_implicit, steps, eager))
 
 nan = np.nan
 B, T = 24, 16
@@ -198,15 +198,15 @@ def test_observations_are_no_time(fn, by_loops, options):
 def test_identities_of_granularities():
   """Turns of one token are tokens, one turn is the completion, and steps can be turns."""
   c = episodes()
-  of = lambda columns, granularity, **more: call(
+  run = lambda columns, granularity, **more: call(
       implicit.process, columns | more, granularity=granularity)
   same = lambda got, want: np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)
-  same(of(c | dict(turn_BT=np.cumsum(c["learn_BT"], axis=1)), "turn"), of(c, "token"))
-  same(of(c, "turn"), of(c, "step", step_ends_BT=c["turn_ends_BT"]))
+  same(run(c | dict(turn_BT=np.cumsum(c["learn_BT"], axis=1)), "turn"), run(c, "token"))
+  same(run(c, "turn"), run(c, "step", step_ends_BT=c["turn_ends_BT"]))
   one_B = np.array([len(turns_of(c, b)) < 2 for b in range(B)])
   c["learn_B"], c["learn_BT"] = c["learn_B"] & one_B, c["learn_BT"] & one_B[:, None]
   assert c["learn_B"].any()
-  same(of(c, "turn"), of(c, "completion"))
+  same(run(c, "turn"), run(c, "completion"))
 
 
 def test_turns_are_needed_for_their_rewards():

@@ -6,7 +6,7 @@ import pytest
 from rlx.rollouts import decoding
 from tests import whole
 
-decoding = whole.of(decoding)
+decoding = whole.compile_module(decoding)
 
 inf = np.inf
 LOGITS = np.log(np.array([[.1, .4, .2, .3]], np.float32))

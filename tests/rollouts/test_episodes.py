@@ -41,7 +41,7 @@ class Late:
     self.actions.append((row, ids))
     self.waiting.append((row, _answer(row, ids)))
 
-  def ready(self, wait):
+  def take_ready(self, wait):
     self.calls += 1
     count = len(self.waiting)
     if self.is_late:
@@ -59,7 +59,7 @@ def _sampler(**options):
 
 
 def _sample(params, answers=None, width=5, **options):
-  tokens, lengths = padding.left_pad(PROMPTS, width, PAD)
+  tokens, lengths = padding.pad_left(PROMPTS, width, PAD)
   return _sampler(**options)(params, tokens, lengths, IDS, rng.key(0, "sample", STEP),
                              answers or Late())
 
@@ -175,7 +175,7 @@ def test_programs_do_not_depend_on_lengths(params):
   """One program for each width and number of slots, whatever is drawn and answered."""
   sample = _sampler(slots=2, chunk=4)
   run = lambda seed: sample(
-      params, *padding.left_pad(PROMPTS, 5, PAD), IDS, rng.key(0, "sample", seed), Late(seed))
+      params, *padding.pad_left(PROMPTS, 5, PAD), IDS, rng.key(0, "sample", seed), Late(seed))
   run(0), run(1)
   sizes = episodes._advance._cache_size(), episodes._read._cache_size()
   for seed in range(2, 6): run(seed)

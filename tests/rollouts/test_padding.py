@@ -15,16 +15,16 @@ def _rollouts(lengths, width, prompt_len=2):
 
 
 def test_left_and_right_pad():
-  tokens, lengths = padding.left_pad([[1, 2], [3]], 3, 9)
+  tokens, lengths = padding.pad_left([[1, 2], [3]], 3, 9)
   assert tokens.tolist() == [[9, 1, 2], [9, 9, 3]] and lengths.tolist() == [2, 1]
-  tokens, lengths = padding.right_pad([[1, 2], []], 3, 9)
+  tokens, lengths = padding.pad_right([[1, 2], []], 3, 9)
   assert tokens.tolist() == [[1, 2, 9], [9, 9, 9]] and lengths.tolist() == [2, 0]
 
 
 @pytest.mark.parametrize("ids", [[], [1, 2, 3, 4]])
 def test_prompts_must_fit(ids):
   with pytest.raises(ValueError, match=r"1 to 3 \(prompts.max_tokens\)"):
-    padding.left_pad([ids], 3, 0)
+    padding.pad_left([ids], 3, 0)
 
 
 @pytest.mark.parametrize("lengths, width", [([0, 0], 4), ([4, 1], 4), ([5, 1], 8),

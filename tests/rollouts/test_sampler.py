@@ -44,7 +44,7 @@ def _sampler(**options):
 
 
 def _arguments(params, width=5, step=3):
-  tokens, lengths = padding.left_pad(PROMPTS, width, PAD)
+  tokens, lengths = padding.pad_left(PROMPTS, width, PAD)
   return params, tokens, lengths, IDS, rng.key(0, "sample", step)
 
 
@@ -106,11 +106,11 @@ def test_results_do_not_depend_on_how_rows_are_decoded(params, change):
 @pytest.fixture
 def plans(monkeypatch):
   """[(plan, rows that are running after its chunk, steps of the chunk)] of what is sampled."""
-  made, following = [], slots.following
+  made, following = [], slots.plan_next
   def recorded(plans, running_W, steps_O):
     made.append((plans[0], running_W.sum(), int(steps_O[0])))
     return following(plans, running_W, steps_O)
-  monkeypatch.setattr(slots, "following", recorded)
+  monkeypatch.setattr(slots, "plan_next", recorded)
   return made
 
 

@@ -7,7 +7,7 @@ from rlx.rollouts import slots
 
 def following(plan, running_W, steps):
   """The plan after that of a single device."""
-  plans = slots.following([plan], running_W, np.array([steps]))
+  plans = slots.plan_next([plan], running_W, np.array([steps]))
   return plans and plans[0]
 
 
@@ -27,7 +27,7 @@ def test_start_takes_what_fits():
     (12, 1, 350, 10),
     (12, 4, None, None)])
 def test_slots_that_fit(rows, group, free, slots_):
-  assert slots.that_fit(rows, group, 10, free) == slots_
+  assert slots.count_fitting(rows, group, 10, free) == slots_
 
 
 def test_half_the_slots_as_soon_as_half_suffice():
@@ -59,16 +59,16 @@ def test_devices_have_plans_of_equal_shapes():
   """Each device moves its own rows; the number of slots and of groups suits all of them."""
   plans = [slots.start(4, 2)] * 2
   running_W = np.r_[np.isin(np.arange(8), [2, 3]), np.isin(np.arange(8), [0, 3, 5])]
-  left, right = slots.following(plans, running_W, np.array([3, 5]))
+  left, right = slots.plan_next(plans, running_W, np.array([3, 5]))
   # Alone, the left one would have a group of two.
   assert left.row_W.tolist() == [2, 3, 8, 8] and right.row_W.tolist() == [0, 3, 5, 8]
   assert left.prompt_P.tolist() == [1, 1, 0, 0] and right.prompt_P.tolist() == [0, 1, 2, 0]
   assert (left.columns, right.columns) == (3, 5)
-  left, right = slots.following([left, right], np.r_[[False] * 4, [True] * 3, False],
+  left, right = slots.plan_next([left, right], np.r_[[False] * 4, [True] * 3, False],
                                 np.array([2, 2]))
   assert left.is_same and right.is_same and not left.live_W.any()
   assert right.count_W[right.live_W].tolist() == [7, 7, 7]
-  assert slots.following([left, right], np.zeros(8, bool), np.array([1, 1])) is None
+  assert slots.plan_next([left, right], np.zeros(8, bool), np.array([1, 1])) is None
 
 
 def test_enough_is_when_the_next_plan_differs():
@@ -83,7 +83,7 @@ def test_enough_is_when_the_next_plan_differs():
     (64, 64, 64), (64, 33, 64), (64, 32, 32), (64, 3, 4), (64, 1, 4), (12, 6, 6),
     (12, 1, 3), (3, 1, 3)])
 def test_smallest(slots_, n, size):
-  assert slots.smallest(n, slots_) == size
+  assert slots.find_smallest(n, slots_) == size
 
 
 def test_every_row_is_decoded_to_its_end():

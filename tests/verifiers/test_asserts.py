@@ -24,9 +24,9 @@ def passes(test, solution):
   def result(call, _):
     names = {}
     exec(solution, names)
-    return json.loads(json.dumps(inside.called(names, **json.loads(json.dumps(call)))))
+    return json.loads(json.dumps(inside.call_steps(names, **json.loads(json.dumps(call)))))
   try:
-    return inside.run_test(inside.compiled(source), inside.Calls(result), own)
+    return inside.run_test(inside.compile_test(source), inside.Calls(result), own)
   except Exception:
     return False
 

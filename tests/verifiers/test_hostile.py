@@ -77,7 +77,8 @@ def options(total_s):
 def test_every_verifier_is_attacked():
   modules = [m.name for m in pkgutil.iter_modules(verifiers.__path__) if m.name[0] != "_"]
   paths = {f"{m}.{name}" for m in modules
-           for name, fn in resolve.public(importlib.import_module(f"rlx.verifiers.{m}")).items()
+           for name,
+           fn in resolve.list_functions(importlib.import_module(f"rlx.verifiers.{m}")).items()
            if list(inspect.signature(fn).parameters) == ["prompt", "text"]}
   assert paths == set(GOOD)
 
@@ -112,7 +113,7 @@ def test_parsers_take_any_text(text, boxes):
     box = _boxed.last(t)
     assert box is None or box in t and box.count("{") - box.count("\\{") >= 0
   assert _boxed.last(text.replace("\\", "") + r"\boxed{7}") == "7"
-  stated = answers.stated([text, "#7"], "#(.)")
+  stated = answers.find_stated_answers([text, "#7"], "#(.)")
   assert stated[0] is None or len(stated[0]) == 1
   assert stated[1] == "7" and answers.ids(stated)[1] >= 0
   ends = steps.boundaries(text)
@@ -140,9 +141,9 @@ def test_what_a_solution_process_writes_is_plain_or_no_value(x):
   assert types(value) <= {type(None), *inside.PLAIN, type(iter([]))}
 
 
-@pytest.mark.parametrize("name", sorted(resolve.public(templates)))
+@pytest.mark.parametrize("name", sorted(resolve.list_functions(templates)))
 def test_templates_keep_any_question_whole(name):
-  fn = resolve.public(templates)[name]
+  fn = resolve.list_functions(templates)[name]
   given = dict(examples=[("a", "b")]) if name == "few_shot" else {}
 
   @fuzz

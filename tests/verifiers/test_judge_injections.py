@@ -113,7 +113,7 @@ def test_any_answer_stays_between_its_lines_and_is_no_verdict(text):
     assert shown(rendered) == (nonce, text)
   for reply in (text, rendered, text + "\n" + text, "Verdict: " + text):
     for reads in ("yes_no", SCORES["reads"]):
-      with pytest.raises(errors.Unknown): judge.read(reply, reads, nonce=nonce)
+      with pytest.raises(errors.Unknown): judge.parse_score(reply, reads, nonce=nonce)
 
 
 def test_a_judge_that_is_persuaded_is_believed(monkeypatch):

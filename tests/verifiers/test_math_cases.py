@@ -68,14 +68,14 @@ def test_cases():
 @pytest.mark.parametrize("text", [
     r"(3,1) \cup (4,5)", r"[1,3] \cup (2,4)", r"[1,2] \cup [2,3]", "15_3"])
 def test_what_has_no_value_is_read_as_text(text):
-  assert isinstance(reading.read(text), kinds.Text)
+  assert isinstance(reading.parse_answer(text), kinds.Text)
 
 
 def test_a_name_belongs_to_the_values_after_it():
-  items = lambda text: kinds.items(reading.read(text))
+  items = lambda text: kinds.items(reading.parse_answer(text))
   assert items("x = 1, 2") == items("x = 1, x = 2") == items("1, 2")
   assert list(map(kinds.is_named, items("x = 1, y = 2"))) == [False, True]
-  assert not kinds.is_named(reading.read(r"x \approx 2"))
+  assert not kinds.is_named(reading.parse_answer(r"x \approx 2"))
 
 
 @pytest.mark.parametrize("answer", [

@@ -23,7 +23,7 @@ from rlx.verifiers import process
 from tests.verifiers import hostile
 
 nan = np.nan
-FUNCTIONS = {f"hostile.{name}": fn for name, fn in resolve.public(hostile).items()}
+FUNCTIONS = {f"hostile.{name}": fn for name, fn in resolve.list_functions(hostile).items()}
 
 
 @pytest.fixture
@@ -52,9 +52,9 @@ def test_what_a_completion_causes_is_0_for_it_alone(make):
       verify(pool, texts), [1, 0, 0, 0, 1, 0, 0, 0, nan, 0, 0, 0, 0, nan, 0, 1])
   assert pool.failures == dict(timeout=2, crash=2, exception=4, memory=1)
   assert pool.errors == dict(unknown=2) and pool.last_error == "no endpoint"
-  assert pool.failed_share() == 9 / 16
+  assert pool.take_failed_share() == 9 / 16
   np.testing.assert_array_equal(verify(pool, ["no", "yes"]), [0, 1])
-  assert pool.failed_share() == pool.failed_share() == 0
+  assert pool.take_failed_share() == pool.take_failed_share() == 0
 
 
 def test_a_reference_that_never_ends_may_come_first(make, monkeypatch):

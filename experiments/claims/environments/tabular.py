@@ -264,7 +264,7 @@ def _losses(c, methods, tree):
 
   def of_prm(logits_PNV, data):
     scored, batch = data
-    return resolve.measured(methods.prm(scored.replace(
+    return resolve.split_metrics(methods.prm(scored.replace(
         prm_logps_BT=logps(logits_PNV, batch)[0])))[0]
 
   def of_values(value_PN, data):
@@ -278,7 +278,8 @@ def _losses(c, methods, tree):
 
 def _step(c, methods, tree):
   """Returns one step of training, (Environment, {table: update}, _State, i, key) -> _State."""
-  advantage, excluded_of = updates.rewards_advantages_of(c, methods).of_batch, _excluded(c, methods)
+  advantage = updates.rewards_advantages_of(c, methods).compute_from_batch
+  excluded_of = _excluded(c, methods)
   _, before = map(dict, plan_lib.find_statistics(c, methods))
   group = c.rollouts.per_prompt
 
@@ -335,7 +336,7 @@ def _synced(c, state):
   """Returns the state with the reference moved, as after kl.sync_every steps."""
   logits_PNV, opt_state = state.policy
   if c.kl.reset_optimizer: opt_state = jax.tree.map(jnp.zeros_like, opt_state)
-  return state._replace(policy=(logits_PNV, opt_state), kl_reference_PNV=reference_lib.moved(
+  return state._replace(policy=(logits_PNV, opt_state), kl_reference_PNV=reference_lib.move(
       state.kl_reference_PNV, logits_PNV, mix=c.kl.sync_mix))
 
 

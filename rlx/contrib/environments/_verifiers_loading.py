@@ -88,8 +88,8 @@ def load(environment, arguments):
   shown = f"environment.environment={environment!r}"
   vf = _package()
   try:
-    with adapters.seeded(shown), _signal_handlers():
-      env = _made(vf, environment, json.loads(arguments))
+    with adapters.seed_generators(shown), _signal_handlers():
+      env = _make_environment(vf, environment, json.loads(arguments))
   except Exception as e:  # Of the environment's module, which does anything.
     is_client = _is_client(e) or _is_client(e.__cause__)
     raise ValueError(f"{shown}: it cannot be loaded: {'it needs a client: ' * is_client}"
@@ -116,7 +116,7 @@ def _package():
   return vf
 
 
-def _made(vf, environment, arguments):
+def _make_environment(vf, environment, arguments):
   if ":" not in environment: return vf.load_environment(environment, **arguments)
   module, _, name = environment.partition(":")
   return getattr(importlib.import_module(module), name)(**arguments)
@@ -179,7 +179,7 @@ def dataset_of(environment, arguments, split, seed):
   env = load(environment, arguments).env
   shown = f"prompts.columns.environment={environment!r}"
   try:
-    with adapters.seeded(shown):
+    with adapters.seed_generators(shown):
       train, held_out = env.build_dataset(), env.build_eval_dataset()
   except Exception as e:  # Of datasets, of the hub, of HTTP.
     raise ValueError(f"{shown}: its data set cannot be loaded: {adapters.line_of(e)}") from e

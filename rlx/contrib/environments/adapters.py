@@ -48,7 +48,7 @@ def tool_calls(reply: str, at_most: int) -> tuple[str, list[tuple[str, str]], st
   return "".join([*text, reply[start:]]).strip() if calls else reply, calls, ""
 
 
-def described_tools(tools: Iterable[tuple[str, str, Any]]) -> str:
+def describe_tools(tools: Iterable[tuple[str, str, Any]]) -> str:
   """What a policy reads about tools (name, description, JSON schema) and how to call them."""
   described = [json.dumps(dict(name=name, description=description, parameters=parameters))
                for name, description, parameters in tools]
@@ -59,7 +59,7 @@ def described_tools(tools: Iterable[tuple[str, str, Any]]) -> str:
 
 
 @contextlib.contextmanager
-def seeded(text: str) -> Iterator[None]:
+def seed_generators(text: str) -> Iterator[None]:
   """Seeds the global generators for a while, then gives them back their states."""
   import numpy as np
   python, numpy = random.getstate(), np.random.get_state()
@@ -95,14 +95,14 @@ def text_of(message: Any, environment: str) -> str:
       for part in content]
   if not all(isinstance(part, str) for part in parts):
     raise ValueError(f"{environment}: a message has parts that are no text, such as images.")
-  calls = [json.dumps(dict(name=call.name, arguments=_parsed(call.arguments)))
+  calls = [json.dumps(dict(name=call.name, arguments=_parse_arguments(call.arguments)))
            for call in getattr(message, "tool_calls", None) or []]
   return "\n".join([part for part in parts if part] + [_OPEN + call + _CLOSE for call in calls])
 
 
-def with_tools(messages: list[dict[str, Any]], tools: Iterable[Any]) -> list[dict[str, Any]]:
+def add_tools(messages: list[dict[str, Any]], tools: Iterable[Any]) -> list[dict[str, Any]]:
   """Adds the descriptions of the tools to the system message, which may be new."""
-  text = described_tools((tool.name, tool.description, tool.parameters) for tool in tools)
+  text = describe_tools((tool.name, tool.description, tool.parameters) for tool in tools)
   if not messages or messages[0]["role"] != "system":
     return [dict(role="system", content=text), *messages]
   return [dict(messages[0], content=f"{messages[0]['content']}\n\n{text}"), *messages[1:]]
@@ -124,7 +124,7 @@ def question_of(row: Mapping[str, Any]) -> str:
   return "\n".join(texts) or str(row.get("question", ""))
 
 
-def _parsed(arguments):
+def _parse_arguments(arguments):
   try:
     return json.loads(arguments)
   except ValueError:

@@ -88,7 +88,7 @@ class OpenEnvEnvironment:
     """
     self._seed, self._meta, self._n_turns = prompt.id, dict(prompt.meta), 0
     self._replies, self._texts = [], []
-    env, text = self._begun()
+    env, text = self._begin()
     self._keep(env, text, is_first=True)
     tools = self._tools(env)
     env.close()
@@ -99,12 +99,12 @@ class OpenEnvEnvironment:
     """Takes an action; the reward is the environment's for this action."""
     self._n_turns += 1
     is_last = self._n_turns >= self.max_turns
-    env = self._restored()
+    env = self._restore()
     action, error = self._action_of(env, reply)
     if error:
       env.close()
       return interface.Step(error + self.end, reward=0.0 if is_last else None, done=is_last)
-    observation = self._stepped(env, action, len(self._replies))
+    observation = self._take_step(env, action, len(self._replies))
     done = bool(observation.done) or is_last
     reward = observation.reward
     if reward is None and done: reward = 0.0  # An episode without any reward has the outcome 0.
@@ -123,23 +123,23 @@ class OpenEnvEnvironment:
   def _key(self):
     return f"environment.environment={self.environment!r}"
 
-  def _begun(self):
+  def _begin(self):
     """(A new environment, the text of its first observation)."""
-    env = _made(self.environment, self.arguments)
+    env = _make_environment(self.environment, self.arguments)
     given = dict(self._meta.get("reset") or {}, episode_id=self._seed)
     if "seed" in self._meta: given.setdefault("seed", self._meta["seed"])
     try:
-      with adapters.seeded(f"{self._seed}/reset"):
-        observation = _called(env, "reset", given)
+      with adapters.seed_generators(f"{self._seed}/reset"):
+        observation = _call(env, "reset", given)
     except Exception as e:  # Of the environment, which does anything.
       raise ValueError(f"{self._key}: it cannot start: {adapters.line_of(e)}") from e
     if getattr(observation, "done", False):
       raise ValueError(f"{self._key}: prompt {self._seed!r} ends before its first turn.")
     return env, self._text(observation)
 
-  def _stepped(self, env, action, number):
-    with adapters.seeded(f"{self._seed}/{number}"):
-      return _called(env, "step", {}, action)
+  def _take_step(self, env, action, number):
+    with adapters.seed_generators(f"{self._seed}/{number}"):
+      return _call(env, "step", {}, action)
 
   def _keep(self, env, text, is_first=False):
     if self.replay:
@@ -153,13 +153,13 @@ class OpenEnvEnvironment:
       raise ValueError(f"{self._key}: it cannot be pickled ({adapters.line_of(e)}); "
                        "environment.replay=True makes it again for each step.") from e
 
-  def _restored(self):
+  def _restore(self):
     if not self.replay: return pickle.loads(self._saved)
-    env, text = self._begun()
+    env, text = self._begin()
     texts = [text]
     for number, reply in enumerate(self._replies):
       action, _ = self._action_of(env, reply)
-      texts.append(self._text(self._stepped(env, action, number)))
+      texts.append(self._text(self._take_step(env, action, number)))
     if texts != self._texts:
       raise ValueError(f"{self._key}: the same replies gave other observations; an environment "
                        "with environment.replay=True has to be deterministic.")
@@ -172,7 +172,7 @@ class OpenEnvEnvironment:
     cls = _action_type(env, self.environment, self.action, bool(self.to_action))
     try:
       if self.to_action:
-        fields = _imported(self.to_action, "environment.to_action")(reply)
+        fields = _import(self.to_action, "environment.to_action")(reply)
         if cls is None or not isinstance(fields, dict): return fields, ""
       elif _is_mcp(env) and not self.action:
         fields = _tool_call(reply)
@@ -187,7 +187,7 @@ class OpenEnvEnvironment:
       return None, f"Error: {_first_error(e)}"
 
   def _text(self, observation):
-    if self.to_text: return str(_imported(self.to_text, "environment.to_text")(observation))
+    if self.to_text: return str(_import(self.to_text, "environment.to_text")(observation))
     try:
       fields = observation.model_dump(mode="json")
     except Exception as e:  # Of serializers of fields, such as those of arrays.
@@ -204,8 +204,8 @@ class OpenEnvEnvironment:
   def _tools(self, env):
     """The description of an MCP environment's tools."""
     if not _is_mcp(env) or self.to_action or self.action: return ""
-    listed = _called(env, "step", {}, _interfaces("mcp_types").ListToolsAction())
-    return adapters.described_tools(
+    listed = _call(env, "step", {}, _interfaces("mcp_types").ListToolsAction())
+    return adapters.describe_tools(
         (tool.name, tool.description, tool.input_schema) for tool in listed.tools)
 
 
@@ -234,16 +234,16 @@ def prompts(rows, split, *, text: str = "", reset: Mapping[str, Any] | None = No
 @functools.lru_cache(maxsize=None)
 def _check(environment, arguments, action, has_function):
   """Makes an environment once per process, so that one that cannot be made is refused early."""
-  env = _made(environment, arguments)
+  env = _make_environment(environment, arguments)
   _action_type(env, environment, action, has_function)
   env.close()
 
 
-def _made(environment, arguments):
+def _make_environment(environment, arguments):
   key, base = f"environment.environment={environment!r}", _interfaces().Environment
   try:
-    with adapters.seeded(key):
-      env = _imported(environment, "environment.environment")(**json.loads(arguments))
+    with adapters.seed_generators(key):
+      env = _import(environment, "environment.environment")(**json.loads(arguments))
   except Exception as e:  # Of the environment's module, which does anything.
     raise ValueError(f"{key}: it cannot be made: {adapters.line_of(e)}") from e
   if not isinstance(env, base):
@@ -254,7 +254,7 @@ def _made(environment, arguments):
 
 def _action_type(env, environment, action, has_function):
   """The class of the actions; None: a function makes them."""
-  if action: return _imported(action, "environment.action")
+  if action: return _import(action, "environment.action")
   if has_function: return None
   if _is_mcp(env): return _interfaces("mcp_types").CallToolAction
   annotation = typing.get_type_hints(type(env).step).get("action")
@@ -274,13 +274,13 @@ def _interfaces(module="interfaces"):
 
 
 @functools.lru_cache(maxsize=None)
-def _imported(path, key):
+def _import(path, key):
   module, _, name = path.partition(":")
   if not name: raise ValueError(f"{key}={path!r}: package.module:name is needed.")
   return functools.reduce(getattr, name.split("."), importlib.import_module(module))
 
 
-def _called(env, name, given, *args):
+def _call(env, name, given, *args):
   """Calls reset or step, or its async form if the environment defines one, with the keyword
   arguments that it takes, as OpenEnv's server does."""
   base = _interfaces().Environment

@@ -84,17 +84,17 @@ class VerifiersEnvironment:
     """
     self._seed, self._row = prompt.id, adapters.as_json("the row", dict(prompt.meta["row"]))
     env, row = self._member()
-    with adapters.seeded(f"{self._seed}/reset"):
-      state, messages = asyncio.run(_started(env, row))
+    with adapters.seed_generators(f"{self._seed}/reset"):
+      state, messages = asyncio.run(_start_rollout(env, row))
     if messages is None:
       raise ValueError(f"{self._key}: the rollout of prompt {prompt.id!r} ends before its first "
                        f"turn: {state.get('error') or state.get('stop_condition')!r}.")
     shown = [dict(role=m.role, content=adapters.text_of(m, self._key)) for m in messages]
     if self.tools_in_prompt and state["tool_defs"]:
-      shown = adapters.with_tools(shown, state["tool_defs"])
+      shown = adapters.add_tools(shown, state["tool_defs"])
     try:
       self._keep(state, messages)
-      self._restored(env)
+      self._restore(env)
     except ValueError:
       asyncio.run(env.cleanup(state))  # It may hold a process or a connection.
       raise
@@ -104,13 +104,13 @@ class VerifiersEnvironment:
   def step(self, reply: str) -> interface.Step:
     """Answers a reply; the last step has the rubric's reward and all its metrics."""
     env, _ = self._member()
-    state, messages = self._restored(env)
+    state, messages = self._restore(env)
     calls: list[tuple[str, str]] = []
     fault = ""
     if hasattr(env, "tool_map"):
       reply, calls, fault = adapters.tool_calls(reply, self.max_tool_calls)
-    with adapters.seeded(f"{self._seed}/{len(state['trajectory'])}"):
-      state, after, info = asyncio.run(_answered(env, state, messages, reply, calls, fault))
+    with adapters.seed_generators(f"{self._seed}/{len(state['trajectory'])}"):
+      state, after, info = asyncio.run(_add_reply(env, state, messages, reply, calls, fault))
     if after is None:
       reward = float(state["reward"])
       if not math.isfinite(reward):
@@ -158,7 +158,7 @@ class VerifiersEnvironment:
                        f"{adapters.line_of(e)}") from e
     self._rollout = file.getvalue()
 
-  def _restored(self, env):
+  def _restore(self, env):
     try:
       state, messages = loading.Unpickler(io.BytesIO(self._rollout), self._loaded.parts).load()
     except Exception as e:  # As above.
@@ -213,7 +213,7 @@ def prompts(rows, split, *, environment: str = "", arguments: Mapping[str, Any] 
 # ---- A rollout.
 
 
-async def _started(env, row):
+async def _start_rollout(env, row):
   """(state, the messages of the first turn, None: the rollout has ended)."""
   import verifiers as vf
   row = dict(row, prompt=_first_messages(env, row))
@@ -227,7 +227,7 @@ async def _started(env, row):
   return state, await _next_messages(env, state)
 
 
-async def _answered(env, state, messages, reply, calls, fault):
+async def _add_reply(env, state, messages, reply, calls, fault):
   """(state, the messages of the next turn, metrics) after a reply.
 
   The messages are None and the state has a reward if it was the last.
@@ -249,7 +249,7 @@ async def _answered(env, state, messages, reply, calls, fault):
   after = await _next_messages(env, state)
   if after is None:
     await env.cleanup(state)
-    with _counted_errors(env.rubric) as errors:
+    with _collect_errors(env.rubric) as errors:
       await env.rubric.score_rollout(state)
     await env.rubric.cleanup(state)
   # A tool's or a rubric's exceptions become texts and zeros.
@@ -289,7 +289,7 @@ def _first_messages(env, row):
 
 
 @contextlib.contextmanager
-def _counted_errors(rubric):
+def _collect_errors(rubric):
   """A list that gets what the loggers of a rubric report."""
   errors = []
   handler = logging.Handler(logging.WARNING)

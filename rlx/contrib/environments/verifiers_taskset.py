@@ -66,7 +66,7 @@ class VerifiersTaskset:
     self._seed, self._row = prompt.id, adapters.as_json("the row", dict(prompt.meta["row"]))
     self._replies, self._shown = [], []
     try:
-      exchange = self._played()
+      exchange = self._play()
     except ValueError:
       raise
     except Exception as e:  # Of the Env, which does anything.
@@ -77,14 +77,14 @@ class VerifiersTaskset:
     self._shown = self._texts(exchange)
     messages = [dict(role=m.role, content=text)
                 for m, text in zip(exchange.messages, self._shown)]
-    return adapters.with_tools(messages, exchange.tools.values()) if (
+    return adapters.add_tools(messages, exchange.tools.values()) if (
         self.tools_in_prompt and exchange.tools) else messages
 
   def step(self, reply: str) -> interface.Step:
     """Answers a reply; the last step has the sum of the task's rewards, and all metrics."""
     # A message with a lone surrogate has no JSON.
     self._replies.append(reply.encode("utf-8", "replace").decode())
-    exchange = self._played()
+    exchange = self._play()
     if exchange.is_over:
       reward = float(exchange.trace.reward)
       if not math.isfinite(reward): raise ValueError(f"{self._key}: the reward is {reward}.")
@@ -104,11 +104,12 @@ class VerifiersTaskset:
   def _texts(self, exchange):
     return [adapters.text_of(message, self._key) for message in exchange.messages]
 
-  def _played(self):
+  def _play(self):
     """The exchange after all replies so far."""
     env, shared = _load_taskset(self.taskset, self.arguments)
     exchange = _Exchange(self._key, self._replies, self.max_turns, self.max_tool_calls, shared)
-    with adapters.seeded(self._seed): asyncio.run(exchange.played(env, json.loads(self._row)))
+    with adapters.seed_generators(self._seed): asyncio.run(exchange.play(env,
+                                                                         json.loads(self._row)))
     return exchange
 
 
@@ -186,7 +187,7 @@ class _Exchange:
   def messages(self):
     return [node.message for node in self.trace.nodes]
 
-  async def played(self, env, row):
+  async def play(self, env, row):
     """Runs `env` on the task with these data.
 
     Raises:
@@ -198,7 +199,7 @@ class _Exchange:
     except ValueError as e:
       raise ValueError(f"{self._key}: the row is none of a task: {adapters.line_of(e)}") from e
     task = kind(data, getattr(env.taskset.config, "task", None))
-    if reason := _refused_task(task): raise ValueError(f"{self._key}: {reason}.")
+    if reason := _find_task_problem(task): raise ValueError(f"{self._key}: {reason}.")
     agents = types.SimpleNamespace(**{name: self for name in _seats(env)})
     try:
       await env.setup(agents)
@@ -227,7 +228,7 @@ class _Exchange:
     await self._open(task)
     yield self
     self.trace.stop("user_closed")
-    await self._finished(task)
+    await self._finish(task)
 
   async def turn(self, message=None):
     """The agent's answer to a message, or to the prompt of the task."""
@@ -291,7 +292,7 @@ class _Exchange:
     if self.trace.is_completed: return True
     if self.trace.num_turns >= self._max_turns: self.trace.stop("max_turns")
     for hook in self._task.hooks("stop"):
-      if await _awaited(hook(self.trace)): self.trace.stop(hook.__name__)
+      if await _await_result(hook(self.trace)): self.trace.stop(hook.__name__)
     return self.trace.is_completed
 
   def _pause(self, fault=""):
@@ -317,7 +318,7 @@ class _Exchange:
       return f"Error: there is no tool {call.name!r:.40}; there are {sorted(self._functions)}."
     token = server._call_state.set(self.trace.state)  # What a toolset's `state` is during a call.
     try:
-      result = await _awaited(self._functions[call.name](**json.loads(call.arguments)))
+      result = await _await_result(self._functions[call.name](**json.loads(call.arguments)))
     except Exception as e:  # Of the tool, or of arguments that are none of its.
       return f"Error: {adapters.line_of(e)}"
     finally:
@@ -330,7 +331,7 @@ class _Exchange:
     return result if isinstance(result, str) else pydantic_core.to_json(
         result, fallback=str).decode()
 
-  async def _finished(self, task):
+  async def _finish(self, task):
     from verifiers.v1.utils import decorators
     await decorators.invoke(task.finalize, dict(trace=self.trace, runtime=_NoRuntime()))
     self.trace.ok = True
@@ -341,7 +342,7 @@ class _Exchange:
       self.info["reward_errors"] = 1.0
 
 
-async def _awaited(result):
+async def _await_result(result):
   return await result if inspect.isawaitable(result) else result
 
 
@@ -362,11 +363,11 @@ def _load_taskset(taskset, arguments):
     raise ImportError("verifiers_taskset needs verifiers>=0.3, the extra verifiers: pip install "
                       f"'rlx[verifiers]' ({e}).") from None
   try:
-    with adapters.seeded(shown):
+    with adapters.seed_generators(shown):
       config = loaders.resolve_env_config(dict(taskset=dict(json.loads(arguments), id=taskset)))
       env = loaders.load_environment(config)
       shared = type(env.taskset).toolsets(env.taskset.config)
-      reason = _refused_env(env) or _refused_tools(shared)
+      reason = _find_env_problem(env) or _find_tools_problem(shared)
       for toolset in shared if not reason else (): asyncio.run(toolset.setup())
   except Exception as e:  # Of the task set's module, which does anything.
     raise ValueError(f"{shown}: it cannot be loaded: {adapters.line_of(e)}") from e
@@ -374,7 +375,7 @@ def _load_taskset(taskset, arguments):
   return env, shared
 
 
-def _refused_env(env):
+def _find_env_problem(env):
   """Why a text policy cannot play an Env; "" if it can."""
   import verifiers.v1 as vf
   own = [name for name in ("finalize", "start", "stop")
@@ -384,7 +385,7 @@ def _refused_env(env):
   return _ALONE if type(env.taskset).task_type().NEEDS_CONTAINER else ""
 
 
-def _refused_task(task):
+def _find_task_problem(task):
   """Why a text policy cannot do a task; "" if it can."""
   from verifiers.v1.utils import decorators
   if task.config.judges: return "its task needs a judge model"
@@ -395,10 +396,10 @@ def _refused_task(task):
     if "runtime" in names and names["runtime"].default is inspect.Parameter.empty: return _ALONE
   if any(list(inspect.signature(hook).parameters) != ["trace"] for hook in task.hooks("stop")):
     return "its task stops at requests or responses"
-  return _refused_tools(type(task).toolsets(task.config))
+  return _find_tools_problem(type(task).toolsets(task.config))
 
 
-def _refused_tools(toolsets):
+def _find_tools_problem(toolsets):
   import verifiers.v1 as vf
   for toolset in toolsets:
     name = type(toolset).__name__
@@ -411,9 +412,9 @@ def _data_of_tasks(taskset, arguments, split):
   """The data of a task set's tasks that belong to a split."""
   env, _ = _load_taskset(taskset, arguments)
   try:
-    with adapters.seeded(taskset): stream = iter(env.taskset)
+    with adapters.seed_generators(taskset): stream = iter(env.taskset)
     while True:
-      with adapters.seeded(taskset): task = next(stream, None)
+      with adapters.seed_generators(taskset): task = next(stream, None)
       if task is None: return
       data = task.data.model_dump(mode="json")
       own = {key: value for key, value in data.items() if key != "idx"}

@@ -81,13 +81,13 @@ class Calculator:
   def step(self, reply: str) -> interface.Step:
     """Computes calls, or checks the answer."""
     reply = reply.strip()
-    if reply.startswith("#"): return self._answered(reply[1:].strip() == self._answer)
+    if reply.startswith("#"): return self._end_episode(reply[1:].strip() == self._answer)
     calls = self._calls_in(reply)
     if self._used + max(len(calls), 1) > self._calls:
       return self._step("none left;", reward=0.0, done=True)
     self._used += max(len(calls), 1)
     results = [compute(call) for call in calls]
-    return self._step("".join(results) or "err;", reward=self._paid(reply, calls, results))
+    return self._step("".join(results) or "err;", reward=self._pay(reply, calls, results))
 
   def _calls_in(self, reply):
     """The calls of a reply, none if it is anything but calls or has too many."""
@@ -98,13 +98,13 @@ class Calculator:
     info = dict(calls=float(self._used), right=float(is_right))
     return interface.Step(observation, info=info, **options)
 
-  def _answered(self, is_right):
+  def _end_episode(self, is_right):
     reward = float(is_right)
     if self._pays == "ftrl":
       reward = 1 / (1 + len(self._unsolved)) if is_right else 0.0 if self._unsolved else 0.5
     return self._step(is_right=is_right, reward=reward, done=True)
 
-  def _paid(self, reply, calls, results):
+  def _pay(self, reply, calls, results):
     """The reward of a reply that is no answer."""
     if self._pays == "outcome": return None
     solved = sum(self._solves(call, result) for call, result in zip(calls, results))

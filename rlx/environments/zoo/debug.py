@@ -122,14 +122,14 @@ class Debug:
       errors.Unknown: the sandbox did not start, whatever the attempt.
     """
     self._used += 1
-    observation, got = self._tested(reply.strip())
+    observation, got = self._test(reply.strip())
     done = not observation or self._used == self._attempts
     reward = float(not observation) if done else None
-    if self._is_paid: reward = (reward or 0.0) + self._paid(got)
+    if self._is_paid: reward = (reward or 0.0) + self._pay(got)
     return interface.Step(observation, reward=reward, done=done, info=dict(
         attempts=float(self._used), right=float(not observation)))
 
-  def _tested(self, line):
+  def _test(self, line):
     """Returns what the tests print, "" if all of them pass, and the values, {} if it was killed."""
     if not line: python.check_start(**self._limits)
     if len(line) > MAX_LINE: return "too long;", {}
@@ -137,16 +137,17 @@ class Debug:
     if got is None: return "killed;", {}
     if failing := self._failing_of(got):
       return f"f({failing[0]})={got[failing[0]][:_MAX_VALUE]};", got
-    return "" if got == self._wanted() else "hidden;", got
+    return "" if got == self._compute_expected() else "hidden;", got
 
-  def _wanted(self): return {x: str(value) for x, value in zip(INPUTS, values(self._line))}
+  def _compute_expected(self): return {x: str(value) for x,
+                                       value in zip(INPUTS, values(self._line))}
 
   def _failing_of(self, got):
     """The inputs of the shown tests that values fail."""
-    wanted = self._wanted()
+    wanted = self._compute_expected()
     return [x for x in self._shown if got.get(x) != wanted[x]]
 
-  def _paid(self, got):
+  def _pay(self, got):
     """The process reward of an attempt with these values."""
     before, self._failing = self._failing, self._failing_of(got)
     is_sound = all(re.match(r"-?\d", got.get(x, "")) for x in self._shown)
@@ -157,7 +158,7 @@ def _values(line, limits):
   """Returns {input: value, as text} of an attempt; None if it was killed or prints something."""
   if line in _lines(): return dict(zip(INPUTS, map(str, values(line))))
   stdin = json.dumps([line, INPUTS]).encode()
-  output = python.printed(_RUN, stdin, **limits)
+  output = python.run_program(_RUN, stdin, **limits)
   texts = [] if output is None else output.decode(errors="replace").removesuffix("\n").split("\n")
   is_sound = len(texts) == len(INPUTS) and all(
       re.fullmatch(r"[\w.+-]{1,30}", text, re.ASCII) for text in texts)
@@ -190,7 +191,7 @@ def generate(seed, index, broken=True, places=_PLACES, split="train"):
     line = rng.choice(_lines())
     shown = rng.sample(_SHOWN, 2)
     wanted = _values_at(line, shown)
-    if wanted not in _determining(*shown): continue
+    if wanted not in _find_determining_values(*shown): continue
     text = " ".join(f"f({x})={value}" for x, value in zip(shown, wanted)) + ":"
     if broken:
       if not (wrong := _wrong_lines(line, shown, places)): continue
@@ -225,7 +226,7 @@ def _values_at(line, inputs):
 
 
 @functools.cache
-def _determining(*inputs):
+def _find_determining_values(*inputs):
   """The values at these inputs that only lines with one and the same function have."""
   functions = collections.defaultdict(set)
   for line in _lines(): functions[_values_at(line, inputs)].add(values(line))

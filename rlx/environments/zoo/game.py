@@ -73,7 +73,7 @@ class Game:
     make = _check(f"game of prompt {prompt.id!r}", name)
     self._seed, self._is_short, self._used = (
         prompt.meta.get("seed", prompt.id), prompt.meta.get("short", False), 0)
-    with _alone(self._seed):
+    with _isolate(self._seed):
       game = make(f"{name}-raw", **prompt.meta.get("options", {}))
       if hasattr(game, "max_turns"): game.max_turns = self._turns
       game.reset(num_players=1, seed=self._seed)
@@ -87,7 +87,7 @@ class Game:
     move = self._move(reply.strip()[:MAX_REPLY])
     game = pickle.loads(self._state)
     try:
-      with _alone(f"{self._seed}/{self._used}"): done, _ = game.step(move)
+      with _isolate(f"{self._seed}/{self._used}"): done, _ = game.step(move)
     except Exception:  # A move that the game does not expect; the state stays as it was.
       done, messages, game = False, ["Invalid move."], pickle.loads(self._state)
     else:
@@ -98,7 +98,7 @@ class Game:
     info = dict(turns=float(self._used))
     if done: return interface.Step(reward=self._reward(game), done=True, info=info)
     if self._used == self._turns:
-      return interface.Step(reward=self._solved(game), done=True, info=info)
+      return interface.Step(reward=self._pay_progress(game), done=True, info=info)
     return interface.Step(self._observation(messages), info=info)
 
   def _move(self, text):
@@ -117,14 +117,14 @@ class Game:
     if game.state.game_info[0]["invalid_move"]: return 0.0
     return reward if self._partial else float(reward >= 1)
 
-  def _solved(self, game):
+  def _pay_progress(self, game):
     """The reward when the turns run out."""
     share = getattr(game, "_get_percentage_completion", None)  # textarena has no public name.
     return min(float(share()), 1.0) if self._partial and share else 0.0
 
 
 @contextlib.contextmanager
-def _alone(seed):
+def _isolate(seed):
   """Games draw from Python's global generator, and some print."""
   state = random.getstate()
   random.seed(seed)

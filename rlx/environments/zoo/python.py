@@ -116,20 +116,20 @@ class Python:
     if text.startswith("#"): return self._end(float(text[1:].strip() == self._answer))
     if self._used == self._calls: return self._end(0.0)
     self._used += 1
-    return interface.Step(self._called(text), info=self._info())
+    return interface.Step(self._call(text), info=self._info())
 
   def _end(self, reward):
     return interface.Step(reward=reward, done=True, info=self._info())
 
   def _info(self): return dict(calls=float(self._used), failed_calls=float(self._failed))
 
-  def _called(self, text):
+  def _call(self, text):
     if not text: check_start(**self._limits)
     output, error = None, ""
     if not text.startswith(">"): error = _FORMS
     elif len(text) > MAX_PROGRAM: error = "too long\n"
     else:
-      output = printed(_RUN, text[1:].strip().encode(errors="replace"), **self._limits)
+      output = run_program(_RUN, text[1:].strip().encode(errors="replace"), **self._limits)
       if output is None: error = "killed\n"
       elif b"\0" in output: error = _line(output.rpartition(b"\0")[2], self._limit)
     self._failed += bool(error)
@@ -169,7 +169,7 @@ def check_start(**limits: float) -> None:
   sandbox.output("", b"", **limits)
 
 
-def printed(source: str, stdin: bytes, **limits: float) -> bytes | None:
+def run_program(source: str, stdin: bytes, **limits: float) -> bytes | None:
   """Returns what a program prints; None if a limit or a crash ends it.
 
   Of a long output, the first and the last 1,000 bytes.
@@ -180,7 +180,7 @@ def printed(source: str, stdin: bytes, **limits: float) -> bytes | None:
     **limits: cpu_s, total_s, memory_mb and unsafe, see `Python`.
   """
   try:
-    return _remembered(source, stdin, **limits)
+    return _run_cached(source, stdin, **limits)
   except _Killed:
     return None
 
@@ -190,7 +190,7 @@ class _Killed(Exception):
 
 
 @functools.lru_cache(maxsize=4096)
-def _remembered(source, stdin, **limits):
+def _run_cached(source, stdin, **limits):
   output, has_ended = sandbox.output(source, stdin, **limits)
   if not has_ended: raise _Killed
   if len(output) <= 2 * _MAX_PRINTED: return output
@@ -256,13 +256,13 @@ def expert(prompt: "records.Prompt", rng, *, wrong_rate: ranges.Share = 0.0,
     slip_rate: share of episodes whose first program lacks a bracket and is written again, which
       takes a second call.
   """
-  text = _mistaken(prompt.text, rng) if rng.random() < wrong_rate else prompt.text
+  text = _make_mistake(prompt.text, rng) if rng.random() < wrong_rate else prompt.text
   code = ">" + program(text)
   slips = [code[:-1]] if rng.random() < slip_rate else []
   return [*slips, code, f"#{solve(text)}"]
 
 
-def _mistaken(text, rng):
+def _make_mistake(text, rng):
   """A question with another number and another answer."""
   kind, numbers = _parts(text)
   while True:

@@ -92,7 +92,7 @@ class Search:
     self._used += 1
     info = dict(queries=float(self._used))
     if not reply.startswith("?") or len(reply) > QUERY: return interface.Step("err;", info=info)
-    observation = ",".join(best(self._corpus, reply, self._documents)) or "nothing"
+    observation = ",".join(find_best(self._corpus, reply, self._documents)) or "nothing"
     return interface.Step(observation[:self._limit - 1] + ";", info=info)
 
 
@@ -106,7 +106,7 @@ def facts(corpus: int) -> dict[tuple[str, str], str]:
   return dict(drawn)
 
 
-def best(corpus: int, query: str, n: int) -> list[str]:
+def find_best(corpus: int, query: str, n: int) -> list[str]:
   """The n documents with the largest BM25 scores; those with score 0 are left out.
 
   Of documents with equal scores, the one that stands first in the corpus comes first.

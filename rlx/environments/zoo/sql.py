@@ -138,7 +138,7 @@ def run(meta: dict, query: str, most: int, database: int = 0) -> list[tuple]:
   if not (query.isascii() and query.isprintable()): raise Refused("err")
   # Not "explain" and the like, which need no permission.
   if not query.lower().startswith(("select", "with")): raise Refused("err")
-  with contextlib.closing(_opened(meta, database)) as connection:
+  with contextlib.closing(_open(meta, database)) as connection:
     try:
       return connection.execute(query).fetchmany(most)
     except sqlite3.Error as e:
@@ -153,7 +153,7 @@ def _reason(error):
   return "slow" if name == "SQLITE_INTERRUPT" else "err"
 
 
-def _opened(meta, database):
+def _open(meta, database):
   """A connection to a new database that can only be read."""
   rng = random.Random(f"sql/database/{meta['seed']}/{database}")
   connection = sqlite3.connect(":memory:", isolation_level=None)
@@ -186,13 +186,13 @@ def is_equal(meta: dict, query: str, reference: str) -> bool:
   """
   arrange = list if " order by " in reference else collections.Counter
   try:
-    return all(arrange(_rounded(run(meta, query, _MOST, i))) ==
-               arrange(_rounded(run(meta, reference, _MOST, i))) for i in range(DATABASES))
+    return all(arrange(_round(run(meta, query, _MOST, i))) ==
+               arrange(_round(run(meta, reference, _MOST, i))) for i in range(DATABASES))
   except Refused:
     return False
 
 
-def _rounded(rows):
+def _round(rows):
   return [tuple(round(x, 6) if isinstance(x, float) else x for x in row) for row in rows]
 
 
@@ -239,10 +239,10 @@ def _question(rng, columns, kind):
             f"select {value} from {sources[0]} where {condition} order by {by}")
   aggregate = rng.choice(AGGREGATES)
   return (f"{aggregate} {value} {'join' if kind == 'join' else 'if'} {condition}?",
-          f"select {aggregate}({value}) from {_joined(sources)} where {condition}")
+          f"select {aggregate}({value}) from {_join_tables(sources)} where {condition}")
 
 
-def _joined(sources):
+def _join_tables(sources):
   return " natural join ".join(sorted(sources))
 
 
@@ -258,7 +258,7 @@ def _is_telling(meta, answer):
   return _wrong_number(meta, answer, range(10)) is not None
 
 
-def _changed(answer, source=None, number=None):
+def _change_query(answer, source=None, number=None):
   """The query with other tables, or another number in the condition."""
   what, rest = answer.split(" from ")
   old, condition = rest.split(" where ")
@@ -269,7 +269,7 @@ def _changed(answer, source=None, number=None):
 def _wrong_number(meta, answer, numbers):
   """The first number with which the condition gives another result."""
   return next((n for n in numbers
-               if not is_equal(meta, _changed(answer, number=n), answer)), None)
+               if not is_equal(meta, _change_query(answer, number=n), answer)), None)
 
 
 def expert(prompt: "records.Prompt", rng, *, wrong_rate: ranges.Share = 0.0) -> list[str]:
@@ -286,7 +286,7 @@ def expert(prompt: "records.Prompt", rng, *, wrong_rate: ranges.Share = 0.0) -> 
   """
   meta, answer = prompt.meta, prompt.answer
   size = 2 if " join " in answer else 1
-  sources = [_joined(s) for s in itertools.combinations(meta["columns"], size)]
+  sources = [_join_tables(s) for s in itertools.combinations(meta["columns"], size)]
   environment, replies, number = Sql(queries=len(sources)), [], None
   environment.reset(prompt)
 
@@ -295,16 +295,16 @@ def expert(prompt: "records.Prompt", rng, *, wrong_rate: ranges.Share = 0.0) -> 
     if rng.random() >= wrong_rate: return False
     absent = [s for s in sources if f" from {s} " not in answer]
     if absent and rng.random() < 0.5:
-      replies.append("!" + _changed(answer, rng.choice(absent), number))
+      replies.append("!" + _change_query(answer, rng.choice(absent), number))
       return True
     number = _wrong_number(meta, answer, rng.permutation(10))
     return False
 
   for source in sources[:-1]:
     if slips(): return replies
-    replies.append(_changed(answer, source, number))
+    replies.append(_change_query(answer, source, number))
     if environment.step(replies[-1]).observation != "no column;": break
   else:
     source = sources[-1]
-  if not slips(): replies.append("!" + _changed(answer, source, number))
+  if not slips(): replies.append("!" + _change_query(answer, source, number))
   return replies

@@ -12,7 +12,7 @@ FAMILIES = {family.model_type: family for family in (
     gemma.GEMMA3_TEXT, olmo2.OLMO2, phi3.PHI3, llama.MIXTRAL, qwen.QWEN3_MOE)}
 
 
-def named(model_type, key="model_type"):
+def find_family(model_type, key="model_type"):
   """The family of that name.
 
   Args:

@@ -24,11 +24,11 @@ def _switches(hf, source, **options):
                      "is supported.")
   return dict(
       query_scalar=_config.number(hf, "query_pre_attn_scalar", source, int),
-      logit_softcap=_optional(hf, "final_logit_softcapping", source),
+      logit_softcap=_read_optional(hf, "final_logit_softcapping", source),
       windows=_config.windows(hf, source, **options))
 
 
-def _optional(hf, key, source):
+def _read_optional(hf, key, source):
   """The number, or None if it is absent or null."""
   return None if hf.get(key) is None else _config.number(hf, key, source)
 
@@ -45,7 +45,7 @@ GEMMA2 = _config.Family(
     defaults=_DEFAULTS | {"final_logit_softcapping": 30.0, "attn_logit_softcapping": 50.0,
                           "max_position_embeddings": 8192},
     switches=lambda hf, source: _switches(hf, source, is_local=lambda i: i % 2 == 0) | dict(
-        attn_softcap=_optional(hf, "attn_logit_softcapping", source)),
+        attn_softcap=_read_optional(hf, "attn_logit_softcapping", source)),
     keys=lambda config: _keys(config) | dict(attn_logit_softcapping=config.attn_softcap))
 
 

@@ -6,7 +6,7 @@ from rlx.models.families import llama
 from rlx.models import transformer
 
 
-def _fused(table, attention, mlp):
+def _fuse(table, attention, mlp):
   """`table` with one tensor for queries, keys and values, and one for gate and up.
 
   Args:
@@ -30,9 +30,9 @@ def _keys(config):
 
 PHI3 = _config.Family(
     "phi3", "Phi3ForCausalLM",
-    _fused(_HF, "model.layers.{L}.self_attn.qkv_proj.weight",
-           "model.layers.{L}.mlp.gate_up_proj.weight"),
-    _fused(_GGUF, "blk.{L}.attn_qkv.weight", "blk.{L}.ffn_up.weight"),
+    _fuse(_HF, "model.layers.{L}.self_attn.qkv_proj.weight",
+          "model.layers.{L}.mlp.gate_up_proj.weight"),
+    _fuse(_GGUF, "blk.{L}.attn_qkv.weight", "blk.{L}.ffn_up.weight"),
     ropes=("longrope",), keys=_keys,
     # A file without it means 4096, also where its rotary scaling has a number of that name.
     defaults={transformer.ORIGINAL: 4096},

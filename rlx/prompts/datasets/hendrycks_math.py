@@ -11,7 +11,7 @@ from rlx.core import records
 def prompts(rows, split, *, verifier="math_answer.boxed"):
   """Rows -> Prompts; level and type go into `meta`."""
   for i, row in enumerate(rows):
-    answer = _boxed(row["solution"])
+    answer = _find_boxed(row["solution"])
     if not answer:
       raise ValueError(f"hendrycks_math: row {i} of {split} has no \\boxed answer.")
     yield records.Prompt(
@@ -19,7 +19,7 @@ def prompts(rows, split, *, verifier="math_answer.boxed"):
         verifier=verifier, meta={k: row[k] for k in ("level", "type") if k in row})
 
 
-def _boxed(solution):
+def _find_boxed(solution):
   r"""Inside of the last \boxed{...} or \fbox{...}, or what follows "\boxed "."""
   rest = re.split(r"\\(?:boxed|fbox)", solution)
   if len(rest) == 1: return None

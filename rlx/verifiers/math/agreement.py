@@ -10,7 +10,7 @@ from rlx.verifiers.math import units
 
 _ORDERED = frozenset(["order", "ordered", "respectively", "sequence"])  # Words of a question.
 _LOGARITHMS = frozenset(["ln", "log", "lg"])
-_DEGREES = units.read("degrees")
+_DEGREES = units.parse_unit("degrees")
 
 
 def agree(gold, stated, words=frozenset()):
@@ -61,8 +61,8 @@ def is_task(tree, gold):
   of numbers and, if the reference is rational, a root or a power other than one of 10.
   A fraction, a mixed number and a root in an irrational number are answers.
   """
-  is_rational = ex.rational(gold) is not None
-  if is_rational and ex.rational(tree) is None and not _is_decimal(gold): return True
+  is_rational = ex.to_fraction(gold) is not None
+  if is_rational and ex.to_fraction(tree) is None and not _is_decimal(gold): return True
   return bool(_tasks(tree, is_rational) - _tasks(gold, True)
               or ex.variables(tree) - ex.variables(gold))
 
@@ -87,7 +87,7 @@ def _tasks(tree, is_rational):
 
 
 def _same_value(gold, stated, words):
-  value = _single(stated, gold)
+  value = _find_single_value(stated, gold)
   if value is None: return False
   if value.unit is None and _is_letter_unit(value.tree, gold, words): return True
   is_angle = (gold.unit == _DEGREES) != (value.unit == _DEGREES)
@@ -97,16 +97,16 @@ def _same_value(gold, stated, words):
   if trees is None: return False
   # 45 degrees are pi/4, but pi/4 degrees are not.
   has_pi = any(node == ("pi",) for tree in trees for node in ex.nodes(tree))
-  if not (is_angle and has_pi) and ex.equal(*trees): return True
-  return is_angle and ex.equal(*(("deg", tree) if unit == _DEGREES else tree for tree, unit in zip(
-      trees, (gold.unit, value.unit))))
+  if not (is_angle and has_pi) and ex.is_equal(*trees): return True
+  return is_angle and ex.is_equal(*(("deg", tree) if unit == _DEGREES else tree
+                                    for tree, unit in zip(trees, (gold.unit, value.unit))))
 
 
 def _same_percentage(gold, stated, words):
   """Tells whether a question asks for percentages and the answers are like 50 and 50%."""
   if (gold[0] == "%") == (stated[0] == "%") or not words & {"percent", "%", "percentage"}:
     return False
-  return ex.equal(*(tree[1] if tree[0] == "%" else tree for tree in (gold, stated)))
+  return ex.is_equal(*(tree[1] if tree[0] == "%" else tree for tree in (gold, stated)))
 
 
 def _in_same_unit(gold, stated, words):
@@ -114,7 +114,7 @@ def _in_same_unit(gold, stated, words):
   if stated.unit is None: return gold.tree, stated.tree
   size, quantities = stated.unit
   if gold.unit is None:
-    asked = units.asked(quantities, words)
+    asked = units.find_asked_sizes(quantities, words)
     if asked and size not in asked or units.is_other(quantities, words): return None
     return gold.tree, stated.tree
   if gold.unit[1] != quantities: return None
@@ -125,16 +125,17 @@ def _in_same_unit(gold, stated, words):
 def _is_letter_unit(tree, gold, words):
   """Tells whether 5m is 5 metres: the reference or the question has to name that unit."""
   if tree[0] != "*" or tree[2][0] != "sym" or ex.variables(gold.tree): return False
-  if (unit := units.read(tree[2][1])) is None: return False
-  is_unit = unit == gold.unit if gold.unit is not None else unit[0] in units.asked(unit[1], words)
-  return is_unit and ex.equal(gold.tree, tree[1])
+  if (unit := units.parse_unit(tree[2][1])) is None: return False
+  is_unit = (unit == gold.unit if gold.unit is not None
+             else unit[0] in units.find_asked_sizes(unit[1], words))
+  return is_unit and ex.is_equal(gold.tree, tree[1])
 
 
-def _single(stated, gold=None):
+def _find_single_value(stated, gold=None):
   """Returns the only value that an answer states, None if it states none or several."""
   if isinstance(stated, kinds.Value): return stated
   if isinstance(stated, kinds.Set):
-    return _single(stated.items[0], gold) if len(stated.items) == 1 else None
+    return _find_single_value(stated.items[0], gold) if len(stated.items) == 1 else None
   if not isinstance(stated, kinds.Relation): return None
   first, *values = stated.sides
   if not set(stated.signs) <= {"=", "~"} or "~" in stated.signs[:-1]: return None
@@ -145,7 +146,7 @@ def _single(stated, gold=None):
   *others, last = values
   if isinstance(first, kinds.Name) and not others and first.text in ex.variables(last.tree):
     return None
-  return last if all(ex.equal(value.tree, last.tree) for value in others) else None
+  return last if all(ex.is_equal(value.tree, last.tree) for value in others) else None
 
 
 def _is_constant(answer):
@@ -163,7 +164,7 @@ def _has_only_names(side):
 
 
 def _same_list(gold, stated, words):
-  names, stated_names = _named(gold), _named(stated)
+  names, stated_names = _collect_named(gold), _collect_named(stated)
   if names and stated_names:
     return names.keys() == stated_names.keys() and all(
         _same_value(names[name], stated_names[name], words) for name in names)
@@ -191,7 +192,7 @@ def _same_items(golds, items, words):
           and all(any(agree(a, b, words) for a in golds) for b in items))
 
 
-def _named(answer):
+def _collect_named(answer):
   """Returns {name: value} for x = 1, y = 2 and {} for other answers."""
   if not isinstance(answer, kinds.List): return {}
   if not all(kinds.is_named(x) and isinstance(x.sides[1], kinds.Value) for x in answer.items):
@@ -206,7 +207,7 @@ def _in_order(names): return [names[name] for name in sorted(names)]
 def _is_sequence(items):
   """Tells whether the order of a list matters: positive integers that do not increase."""
   if not all(isinstance(item, kinds.Value) and item.unit is None for item in items): return False
-  numbers = [ex.rational(item.tree) for item in items]
+  numbers = [ex.to_fraction(item.tree) for item in items]
   if any(n is None or n.denominator != 1 or n <= 0 for n in numbers): return False
   return any(a >= b for a, b in zip(numbers, numbers[1:]))
 
@@ -222,7 +223,7 @@ def _same_group(gold, stated, words):
     return _same_each(gold.items, [row[0] for row in stated.rows] if is_column
                       else stated.rows[0], words)
   if isinstance(stated, kinds.Reals): return _same_reals(reals.as_reals(gold), stated, words)
-  names = _named(stated)
+  names = _collect_named(stated)
   return bool(names) and _same_each(gold.items, _in_order(names), words)
 
 
@@ -231,13 +232,13 @@ def _vector(answer):
   if not isinstance(answer, kinds.Value) or answer.unit is not None: return answer
   tree, names = answer.tree, ex.variables(answer.tree)
   if not names or not names <= {"i", "j", "k"}: return answer
-  parts, total = [], ex.whole(0)
+  parts, total = [], ex.make_number(0)
   for unit in "ijk"[:3 if "k" in names else 2]:
     part = tree
-    for name in "ijk": part = ex.replaced(part, name, ex.whole(int(name == unit)))
-    parts.append(kinds.Value(ex.simplified(part)))
+    for name in "ijk": part = ex.substitute(part, name, ex.make_number(int(name == unit)))
+    parts.append(kinds.Value(ex.simplify(part)))
     total = ("+", total, ("*", part, ("sym", unit), False))
-  return kinds.Group(r"\langle", r"\rangle", parts) if ex.equal(tree, total) else answer
+  return kinds.Group(r"\langle", r"\rangle", parts) if ex.is_equal(tree, total) else answer
 
 
 def _same_reals(gold, stated, _):
@@ -246,7 +247,7 @@ def _same_reals(gold, stated, _):
   pieces = reals.as_reals(stated).pieces
   return len(gold.pieces) == len(pieces) and all(
       a[2:] == b[2:] and not is_task(b[0], a[0]) and not is_task(b[1], a[1])
-      and ex.equal(a[0], b[0]) and ex.equal(a[1], b[1]) for a, b in zip(gold.pieces, pieces))
+      and ex.is_equal(a[0], b[0]) and ex.is_equal(a[1], b[1]) for a, b in zip(gold.pieces, pieces))
 
 
 def _same_matrix(gold, stated, words):
@@ -265,7 +266,7 @@ def _same_relation(gold, stated, words):
       gold.signs == ["="] and agree(others[0], stated.sides[1], words)): return True
   if name and gold.signs == ["="] and _is_constant(others[0]):
     # x = 5 is solved, x + 3 = 8 is not.
-    value = _single(stated)
+    value = _find_single_value(stated)
     return value is not None and stated.sides[0] == first and _same_value(others[0], value, words)
   differences = [_differences(relation) for relation in (gold, stated)]
   return len(differences[0]) == len(differences[1]) and all(
@@ -301,7 +302,7 @@ def _same_family(gold, stated, words):
     if not isinstance(stated, kinds.Value) or len(ex.variables(stated.tree)) != 1: return False
     stated = kinds.Family(stated, *ex.variables(stated.tree), gold.domain)
   if gold.domain != stated.domain: return False
-  families = [kinds.items(ex.replaced(family.answer, family.name, ("sym", "k")))
+  families = [kinds.items(ex.substitute(family.answer, family.name, ("sym", "k")))
               for family in (gold, stated)]
   if _same_each(*families, words): return True
   golds, others = ([reading.tree_of(item) for item in items] for items in families)
@@ -312,13 +313,13 @@ def _same_family(gold, stated, words):
 
 def _same_values_of_k(a, b, domain):
   """Tells whether two trees have the same values over all k, which may shift if an integer."""
-  if ex.variables(a) == ex.variables(b) and ex.equal(a, b): return True
+  if ex.variables(a) == ex.variables(b) and ex.is_equal(a, b): return True
   if domain != r"\Z": return False
   (start, step), (other_start, other_step) = map(_line, (a, b))
-  if not ex.equal(step, other_step) and not ex.equal(step, ("neg", other_step)): return False
+  if not ex.is_equal(step, other_step) and not ex.is_equal(step, ("neg", other_step)): return False
   apart = ("+", other_start, ("neg", start))
-  steps = ex.whole(ex.nearest(("/", apart, step)))
-  return ex.equal(apart, ("*", step, steps, False))
+  steps = ex.make_number(ex.round_to_whole(("/", apart, step)))
+  return ex.is_equal(apart, ("*", step, steps, False))
 
 
 def _line(tree):
@@ -327,9 +328,9 @@ def _line(tree):
   Raises:
     Unreadable: the tree does not have that form.
   """
-  start, second = (ex.replaced(tree, "k", ex.whole(n)) for n in (0, 1))
+  start, second = (ex.substitute(tree, "k", ex.make_number(n)) for n in (0, 1))
   step = ("+", second, ("neg", start))
-  if not ex.equal(tree, ("+", start, ("*", step, ("sym", "k"), False))):
+  if not ex.is_equal(tree, ("+", start, ("*", step, ("sym", "k"), False))):
     raise Unreadable("a family")
   return start, step
 
@@ -341,7 +342,7 @@ def _same_either(gold, stated, words):
 def _same_colon(gold, stated, _):
   return (isinstance(stated, kinds.Colon) and len(gold.parts) == len(stated.parts)
           and (gold.suffix == stated.suffix or not gold.suffix or not stated.suffix)
-          and all(ex.equal(a, b) for a, b in zip(gold.parts, stated.parts)))
+          and all(ex.is_equal(a, b) for a, b in zip(gold.parts, stated.parts)))
 
 
 def _same_based(gold, stated, words):

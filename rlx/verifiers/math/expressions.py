@@ -82,28 +82,28 @@ class _Reader:
     return tree
 
   def product(self):
-    tree = self.signed(self.power)
+    tree = self.read_signed(self.power)
     while True:
       token = self.next()
       if self.accept(r"\cdot", r"\times", "*"):
-        tree = ("*", tree, self.signed(self.power), True)
+        tree = ("*", tree, self.read_signed(self.power), True)
       elif self.accept("/", r"\div"):
-        tree = ("/", tree, self.signed(self.power))
+        tree = ("/", tree, self.read_signed(self.power))
       elif self._starts(token) and not ((token[0].isdigit() or token[0] == ".") and not (
           self.tokens[self.i - 1] == ")" and variables(tree))):
         if token == "{" and self.next(1)[:1].isdigit():  # 1{2} looks like 12.
           raise Unreadable("two numbers")
         right = self.power()
-        if token == r"\frac" and tree[0] == "num" and rational(right) is not None:
+        if token == r"\frac" and tree[0] == "num" and to_fraction(right) is not None:
           raise Unreadable("a number before a fraction")
         tree = ("*", tree, right, False)
       else:
         return tree
 
-  def signed(self, read):
+  def read_signed(self, read):
     """Reads signs, and with `read` what follows them."""
     if not (sign := self.accept("+", "-")): return read()
-    tree = self.signed(read)
+    tree = self.read_signed(read)
     return ("neg", tree) if sign == "-" else tree
 
   def power(self, is_exponent=False):
@@ -111,7 +111,7 @@ class _Reader:
     return ("^", tree, self.exponent()) if self.accept("^") else tree
 
   def exponent(self):
-    return self.signed(lambda: self.power(is_exponent=True))
+    return self.read_signed(lambda: self.power(is_exponent=True))
 
   def postfix(self):
     tree, start = self.atom(), self.i
@@ -126,7 +126,7 @@ class _Reader:
         for part, mark in ((60, ["'"]), (3600, ["'", "'"])):  # 63 degrees 45 minutes.
           behind = self.i + 1 + len(mark)
           if self.next().isdigit() and self.tokens[self.i + 1:behind] == mark:
-            tree = ("+", tree, ("/", self.atom(), whole(part)), "mixed")
+            tree = ("+", tree, ("/", self.atom(), make_number(part)), "mixed")
             self.i = behind
         tree = ("deg", tree)
       else: return tree
@@ -140,7 +140,7 @@ class _Reader:
       closing, items = _CLOSING[self.take("(", r"\{")], []
       while not items or self.take(",", closing) == ",": items.append(self.sum())
       return (token[1:], *items)
-    if token in _ACCENTS: return self._accented(token)
+    if token in _ACCENTS: return self._read_accented(token)
     if token == "|":
       if self.bars: raise Unreadable("bars in bars")
       self.bars += 1
@@ -154,7 +154,7 @@ class _Reader:
       return ("/", above, below)
     if token == r"\binom": return ("binom", self._argument(), self._argument())
     if token == r"\sqrt":
-      n = self._group(self.take()) if self.next() == "[" else whole(2)
+      n = self._group(self.take()) if self.next() == "[" else make_number(2)
       return ("root", self.atom() if self.next() == "(" else self._argument(), n)
     if token in _CONSTANTS: return (_CONSTANTS[token],)
     if token[0] == "\\" and token[1:] in latex.FUNCTIONS: return self._function(token[1:])
@@ -163,7 +163,7 @@ class _Reader:
       return ("sym", token.lstrip("\\") + self._subscript())
     raise Unreadable(f"{token!r}")
 
-  def _accented(self, accent):
+  def _read_accented(self, accent):
     r"""Reads \vec{a} and \hat{a} as the variable a; \vec{i} is not the imaginary unit."""
     name = self._text()
     if not name.isalpha(): raise Unreadable("an accent")
@@ -207,7 +207,7 @@ class _Reader:
     if name == "exp": return ("^", ("e",), self._operand())
     base = self._argument() if name == "log" and self.accept("_") else None
     power = self.exponent() if self.accept("^") else None
-    if power is not None and rational(power) == -1:
+    if power is not None and to_fraction(power) == -1:
       if name not in ("sin", "cos", "tan"): raise Unreadable("an inverse")
       name, power = "arc" + name, None
     tree = ("fn", name, self._operand(), base)
@@ -216,7 +216,7 @@ class _Reader:
   def _operand(self):
     """Reads the argument of a function: a group, or factors up to a sign or function."""
     if self.next() == "(": return self.postfix()
-    if self.next() in ("+", "-"): return self.signed(self._operand)
+    if self.next() in ("+", "-"): return self.read_signed(self._operand)
     tree = self.power()
     while self._starts(token := self.next()) and token != "(" and token[1:] not in latex.FUNCTIONS:
       if token[0].isdigit(): raise Unreadable("two numbers")
@@ -234,7 +234,7 @@ class _Reader:
     return name
 
 
-def rational(tree):
+def to_fraction(tree):
   """Returns the exact value of a tree as a Fraction; None if its form is not rational.
 
   Raises:
@@ -243,7 +243,7 @@ def rational(tree):
   return exact_values(tree)[id(tree)]
 
 
-def equal(a, b):
+def is_equal(a, b):
   """Tells whether two trees have the same value wherever the first one has a value.
 
   Rational numbers are compared exactly. Other numbers are evaluated with enough digits to
@@ -254,14 +254,14 @@ def equal(a, b):
   Raises:
     Unreadable: one of the trees has no value.
   """
-  signs = infinite(a), infinite(b)
+  signs = find_infinity(a), find_infinity(b)
   if signs != (None, None): return signs[0] == signs[1]
-  x, y = rational(a), rational(b)
+  x, y = to_fraction(a), to_fraction(b)
   is_same = _same_function(a, b) if None in (x, y) else x == y
   return is_same or _agrees(a, b) or _agrees(b, a)
 
 
-def infinite(tree):
+def find_infinity(tree):
   """Returns 1 or -1 for an infinity, else None.
 
   Raises:
@@ -288,13 +288,13 @@ def ratio(a, b):
   return float(mpmath.re(quotient))
 
 
-def less(a, b):
+def is_less(a, b):
   """Tells whether a < b, for real numbers and infinities.
 
   Raises:
     Unreadable: one of the trees has no real value.
   """
-  x, y = infinite(a), infinite(b)
+  x, y = find_infinity(a), find_infinity(b)
   if x is not None or y is not None: return (x or 0) < (y or 0)
   return _real(a, 200) < _real(b, 200)
 
@@ -322,14 +322,15 @@ def exact_values(tree):
   def add(node):
     parts = [add(part) for part in node[1:] if isinstance(part, tuple)]
     value = node[1] if node[0] == "num" else None
-    if parts and node[0] in _ARITHMETIC and None not in parts: value = _exactly(node[0], *parts)
+    if parts and node[0] in _ARITHMETIC and None not in parts: value = _calculate_exactly(node[0],
+                                                                                          *parts)
     values[id(node)] = value
     return value
   add(tree)
   return values
 
 
-def signed(tree):
+def expand_signs(tree):
   """Returns the two trees that a tree with +- stands for, or [tree] without +-."""
   trees = [_with_sign(tree, sign) for sign in ("pm", "mp")]
   return trees[:1] if trees[0] == trees[1] else trees
@@ -343,21 +344,21 @@ def _with_sign(tree, positive):
   return (kind, *parts)
 
 
-def simplified(tree):
+def simplify(tree):
   """Returns a rational tree as one number, any other tree as it is."""
-  exact = rational(tree)
+  exact = to_fraction(tree)
   return tree if exact is None else ("num", exact, None)
 
 
-def replaced(part, name, by):
+def substitute(part, name, by):
   """Returns a tree, or an answer with its trees, with the tree `by` in place of a variable."""
   if part == ("sym", name): return by
   if not isinstance(part, (tuple, list)): return part
-  parts = [replaced(p, name, by) for p in part]
+  parts = [substitute(p, name, by) for p in part]
   return type(part)(*parts) if hasattr(part, "_fields") else type(part)(parts)
 
 
-def nearest(tree):
+def round_to_whole(tree):
   """Returns the whole number that is nearest to the value of a tree.
 
   Raises:
@@ -406,7 +407,7 @@ def _agrees(decimal, tree):
   if decimal[0] != "num" or (decimal[2] or 0) < 10 or variables(tree): return False
   # Numbers that can be written as a decimal have to be equal.
   if any(node[0] == "num" and node[2] is not None for node in nodes(tree)): return False
-  if (exact := rational(tree)) is not None and 10 ** 400 % exact.denominator == 0: return False
+  if (exact := to_fraction(tree)) is not None and 10 ** 400 % exact.denominator == 0: return False
   value = _value(tree, {}, 400)
   with mpmath.workprec(400):
     unit = abs(_number(decimal[1])) * mpmath.mpf(10) ** (1 - decimal[2])
@@ -417,7 +418,7 @@ def _value(tree, at, bits):
   """Returns the complex value of a tree at a point, {variable: Fraction}."""
   with mpmath.workprec(bits):
     try:
-      value = _number(_calculated(tree, at))
+      value = _number(_calculate(tree, at))
     except (ZeroDivisionError, ValueError, OverflowError, TypeError) as e:
       raise Unreadable(str(e)) from None
   if not mpmath.isfinite(value): raise Unreadable("no number")
@@ -430,7 +431,7 @@ def _real(tree, bits):
   return mpmath.re(value)
 
 
-def _calculated(tree, at):
+def _calculate(tree, at):
   """Returns a Fraction if every step is exact, else a number of the working precision.
 
   Args:
@@ -440,10 +441,10 @@ def _calculated(tree, at):
   """
   kind, *parts = tree
   if kind == "num": return parts[0]
-  if kind not in _ARITHMETIC: return _inexact(kind, parts, at)
-  a, *rest = [_calculated(p, at) for p in parts if isinstance(p, tuple)]
+  if kind not in _ARITHMETIC: return _calculate_inexactly(kind, parts, at)
+  a, *rest = [_calculate(p, at) for p in parts if isinstance(p, tuple)]
   if all(isinstance(x, fractions.Fraction) for x in (a, *rest)) and (
-      (exact := _exactly(kind, a, *rest)) is not None): return exact
+      (exact := _calculate_exactly(kind, a, *rest)) is not None): return exact
   a, *floats = [_number(x) for x in (a, *rest)]
   if kind in _OPERATIONS: return _OPERATIONS[kind](a, *floats)
   if kind == "!": return mpmath.gamma(a + 1)
@@ -459,7 +460,7 @@ def _calculated(tree, at):
   return mpmath.power(a, floats[0])
 
 
-def _exactly(kind, a, *others):
+def _calculate_exactly(kind, a, *others):
   """Applies an operation to Fractions; returns None if its value is not rational."""
   b = others[0] if others else 0
   if kind == "/" and b == 0: raise Unreadable("division by zero")
@@ -477,28 +478,28 @@ def _exactly(kind, a, *others):
   if a == 0 and b <= 0: raise Unreadable("zero to this power")
   if b.denominator != 1:
     root = _root(a, b.denominator)
-    return None if root is None else _exactly("^", root, fractions.Fraction(b.numerator))
+    return None if root is None else _calculate_exactly("^", root, fractions.Fraction(b.numerator))
   if a not in (0, 1, -1) and _bits(a) * abs(b.numerator) > _MAX_BITS:
     raise Unreadable("a large power")
   return a ** int(b)
 
 
-def _inexact(kind, parts, at):
+def _calculate_inexactly(kind, parts, at):
   """Evaluates variables, constants and functions, which have no exact value in general."""
   if kind == "sym": return at[parts[0]]
   if kind in ("pi", "e"): return +getattr(mpmath, kind)
   if kind == "i": return mpmath.mpc(0, 1)
   if kind == "fn":
     name, argument, base = parts
-    x = _number(_calculated(argument, at))
+    x = _number(_calculate(argument, at))
     if name in ("log", "lg"):
-      return mpmath.log(x, _number(_calculated(base, at)) if base else 10)
+      return mpmath.log(x, _number(_calculate(base, at)) if base else 10)
     return getattr(mpmath, name.replace("arc", "a"))(x)
-  values = [_number(_calculated(p, at)) for p in parts]
+  values = [_number(_calculate(p, at)) for p in parts]
   if kind == "deg": return values[0] * mpmath.pi / 180
   if kind in ("floor", "ceil"): return getattr(mpmath, kind)(values[0])
   if kind in ("gcd", "lcm"):
-    exact = [_calculated(p, at) for p in parts]
+    exact = [_calculate(p, at) for p in parts]
     if not all(isinstance(x, fractions.Fraction) for x in exact): raise Unreadable(kind)
     scale = math.lcm(*(x.denominator for x in exact))
     return fractions.Fraction(getattr(math, kind)(*(int(scale * x) for x in exact)), scale)
@@ -510,7 +511,7 @@ def _number(x):
   return mpmath.mpf(x.numerator) / x.denominator if isinstance(x, fractions.Fraction) else x
 
 
-def whole(n):
+def make_number(n):
   """Returns the tree of a whole number."""
   return ("num", fractions.Fraction(n), None)
 

@@ -62,7 +62,7 @@ def tokens(text, is_unit=lambda word: False):
     Unreadable: the text is too long, is not balanced, or contains an unknown command.
   """
   if len(text) > MAX_CHARS: raise Unreadable("too long")
-  text = _spelled(text)
+  text = _unify_spelling(text)
   kept = []
   for match in _TOKEN.finditer(text.strip()):
     token = match[1]
@@ -89,7 +89,7 @@ def depths(tokens):
   return itertools.accumulate((t in OPENING) - (t in CLOSING) for t in tokens)
 
 
-def balanced(text, start):
+def find_group_end(text, start):
   """Returns the index after the group whose { is at `start`.
 
   Raises:
@@ -107,7 +107,7 @@ def plain_fractions(text):
   return re.sub(r"[\u00bc-\u00be\u2150-\u215e\u2189]", lambda m: _character(m[0]), text)
 
 
-def _spelled(text):
+def _unify_spelling(text):
   """Returns the text with one spelling for each symbol and its words in quotation marks."""
   text = "".join(_character(c) for c in text)
   text = re.sub(r"[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+", lambda m: "^{" + m[0].translate(_RAISED) + "}", text)
@@ -116,10 +116,10 @@ def _spelled(text):
   text = re.sub(r"(?<!\\)\\[()\[\]]", " ", text.replace('"', " ").translate(_CHARACTERS))
   if len(dollars := re.findall(r"(?<!\\)\$", text)) % 2 == 0 and dollars:  # Formulas, not money.
     text = re.sub(r"(?<!\\)\$", " ", text)
-  text = _unwrapped(re.sub(r"\\(?:text)?color\s*\{[^{}]*\}", " ", text))
+  text = _unwrap(re.sub(r"\\(?:text)?color\s*\{[^{}]*\}", " ", text))
   for pattern, new in _REWRITES: text = pattern.sub(new, text)
   text = re.sub(r"(?<=\d)\{,\}(?=\d{3})", ",", text)
-  return _MIXED.sub(r"\1\\frac{\2}{\3}", _GROUPED.sub(_joined, text))
+  return _MIXED.sub(r"\1\\frac{\2}{\3}", _GROUPED.sub(_join_digits, text))
 
 
 def _character(c):
@@ -135,7 +135,7 @@ def _character(c):
   return plain if plain.isascii() else c
 
 
-def _joined(match):
+def _join_digits(match):
   """Removes the separators of digits from a number, unless commas in brackets separate items."""
   before = match.string[:match.start()]
   depth = sum(before.count(a) - before.count(b) for a, b in ("()", "[]"))
@@ -144,10 +144,10 @@ def _joined(match):
   return re.sub(r"\D", "", match[0])
 
 
-def _unwrapped(text):
+def _unwrap(text):
   r"""Replaces commands for fonts by their content: \textbf{72} is 72, \text{cm} is words."""
   while match := _WRAPPER.search(text):
-    end = balanced(text, match.end())
+    end = find_group_end(text, match.end())
     inside, name = text[match.end() + 1:end - 1], match[1]
     plain = inside.strip().strip("$").strip()
     if _WRAPPER.search(plain): new = plain

@@ -35,14 +35,14 @@ _BASED = re.compile(r"\(?\s*(?=[A-Z]*\d)([\dA-Z]+)\s*\)?\s*_\s*(\d\d?)")
 _NOTHING, _ALL = tables.TABLES["nothing"], tables.TABLES["everything"]
 
 
-def read(text, words=frozenset()):
+def parse_answer(text, words=frozenset()):
   """Parses the text of an answer; returns kinds.Text if it is not mathematics.
 
   Args:
     words: `units.context` of the question and the reference answer.
   """
   plain = _WRAPPED.sub(" ", text).strip()
-  as_words = normalized(text)
+  as_words = normalize(text)
   if as_words in _NOTHING: return kinds.Set([])
   if as_words in _ALL: return reals.EVERYWHERE
   if (choice := _CHOICE.fullmatch(plain)) and choice[1].isupper(): return kinds.Choice(choice[1])
@@ -51,7 +51,7 @@ def read(text, words=frozenset()):
     if 2 <= int(base) <= 36 and all(int(c, 36) < int(base) for c in digits):
       return kinds.Based(digits.lstrip("0") or "0", base)
   try:
-    return _list(_expanded(_answer(latex.tokens(text, units.is_name), words)))
+    return _list(_expand(_answer(latex.tokens(text, units.is_name), words)))
   except (Unreadable, RecursionError):
     return kinds.Text(as_words)
 
@@ -63,7 +63,7 @@ def choice_of(text):
   return match[1] or match[2]
 
 
-def normalized(text):
+def normalize(text):
   """Returns a text in the form in which texts are compared: lower case, or without spaces."""
   plain = " ".join(_WRAPPED.sub(" ", text).split())
   if not re.fullmatch(r"[\w\s.,;:'!?()-]*", plain) or re.search(r"\d\s*-|[\d_]", plain):
@@ -77,10 +77,10 @@ def _answer(tokens, words):
     tokens = tokens[:tokens.index(r"\pmod")]
   if not (tokens := _without_prefix(tokens)): raise Unreadable("nothing")
   tokens, family = _without_domain(tokens)
-  if family: return kinds.Family(_list(_expanded(_answer(tokens, words))), *family)
+  if family: return kinds.Family(_list(_expand(_answer(tokens, words))), *family)
   if _EXCEPT.fullmatch(tokens[0]): return _difference([r"\R"], tokens[1:], words)
   parts, marks = _split(tokens, _BETWEEN)
-  if marks: return _several(parts, marks, words)
+  if marks: return _combine(parts, marks, words)
   if r"\in" in tokens and _is_name(tokens[:(i := tokens.index(r"\in"))]):
     return _answer(tokens[i + 1:], words)
   sides, signs = _split(tokens, _SIGNS)
@@ -121,7 +121,7 @@ def _without_domain(tokens):
   return kept, (name, domain)
 
 
-def _several(parts, marks, words):
+def _combine(parts, marks, words):
   """Combines adjacent answers into one; several inequalities become one set of numbers."""
   if any(not part and mark in (",", ";") for part, mark in zip(parts, [",", *marks])) and (
       # "1, and 2": the comma and the word are one mark.
@@ -136,24 +136,24 @@ def _several(parts, marks, words):
   are_reals = [isinstance(item, kinds.Reals) for item in items]
   if all(are_reals) and marks <= {r"\land", ",", r"\\", r"\quad"}: return reals.intersection(items)
   if is_exclusion[0] and are_reals[0] and all(isinstance(item, kinds.Value) for item in others):
-    return reals.without_items(first, others)  # x != 1, 2
+    return reals.exclude_items(first, others)  # x != 1, 2
   if any(are_reals) and marks == {r"\lor"} and not any(
       isinstance(item, kinds.Value) for item in items):  # x < 0 or x = 1
     return reals.union([item if isinstance(item, kinds.Reals)
                         else reals.as_reals(kinds.Set(kinds.items(item))) for item in items])
   if isinstance(first, kinds.Value) and ex.variables(first.tree) and all(
       are_reals[1:]) and all(is_exclusion[1:]): return first  # 1/x, x != 0
-  return kinds.List([answer for item in items for answer in _expanded(item)])
+  return kinds.List([answer for item in items for answer in _expand(item)])
 
 
-def _expanded(answer):
+def _expand(answer):
   """Returns the two answers that one with +- stands for, else [answer]."""
   if isinstance(answer, kinds.Value):
-    return [kinds.Value(tree, answer.unit) for tree in ex.signed(answer.tree)]
+    return [kinds.Value(tree, answer.unit) for tree in ex.expand_signs(answer.tree)]
   if isinstance(answer, kinds.Relation) and answer.signs == ["="]:
     name, value = answer.sides
     if isinstance(value, kinds.Value):
-      return [kinds.Relation([name, v], ["="]) for v in _expanded(value)]
+      return [kinds.Relation([name, v], ["="]) for v in _expand(value)]
   return [answer]
 
 
@@ -169,7 +169,7 @@ def _relation(sides, signs, words):
   if signs == ["="] and isinstance(first, kinds.Value) and _is_name(sides[1]):  # 5 = x
     return kinds.Relation([_name(sides[1]), first], ["="])
   relation = kinds.Relation([first, *answers], signs)
-  return reals.solved(relation) or relation
+  return reals.solve(relation) or relation
 
 
 def _name(tokens):
@@ -192,11 +192,11 @@ def _whole(tokens, words):
   if tokens == [r"\R"]: return reals.EVERYWHERE
   if tokens[:2] == [r"\R", "-"]: return _difference(tokens[:1], tokens[2:], words)
   if r"\begin" in tokens and tokens[-4:-3] == [r"\end"]: return _environment(tokens, words)
-  if (inner := _without_transpose(tokens)) != tokens: return _transposed(_whole(inner, words))
+  if (inner := _without_transpose(tokens)) != tokens: return _transpose(_whole(inner, words))
   if len(tokens) > 3 and tokens[1] == "(" and re.fullmatch("[A-Z]", tokens[0]) and "," in tokens:
     inner = tokens[1:]  # P(1,2): the name of a point.
-  if inner[0] in latex.OPENING and _closing(inner) == len(inner) - 1:
-    if (answer := _bracketed(inner, words)) is not None: return answer
+  if inner[0] in latex.OPENING and _find_closing(inner) == len(inner) - 1:
+    if (answer := _parse_brackets(inner, words)) is not None: return answer
   if ":" in tokens: return _colon(tokens)
   return _value(tokens, words)
 
@@ -209,7 +209,7 @@ def _without_transpose(tokens):
   return tokens
 
 
-def _bracketed(tokens, words):
+def _parse_brackets(tokens, words):
   """Parses a set, a group or round brackets; returns None for brackets of an expression."""
   opening, closing, inside = tokens[0], tokens[-1], tokens[1:-1]
   if opening == "{":
@@ -234,14 +234,14 @@ def _set(inside, words):
   if is_family and len(_split(inside, ["|", r"\mid", ":"])[0]) == 2:  # {3k | k in Z}
     return _answer(inside, words)
   parts, _ = _split(inside, [",", ";"])
-  items = [item for part in parts for item in _expanded(_answer(part, words))]
+  items = [item for part in parts for item in _expand(_answer(part, words))]
   if len(items) == 1 and isinstance(items[0], kinds.Reals): return items[0]  # {1 < x < 3}
   return kinds.Set(items)
 
 
 def _difference(numbers, without, words):
   """Parses the difference of two sets of real numbers."""
-  return reals.without_items(_answer(numbers, words), kinds.items(_answer(without, words)))
+  return reals.exclude_items(_answer(numbers, words), kinds.items(_answer(without, words)))
 
 
 def _environment(tokens, words):
@@ -251,11 +251,11 @@ def _environment(tokens, words):
   name = tokens[2].strip('"') if len(tokens) > 4 and tokens[1] == "{" else ""
   if tokens.count(r"\end") != 1 or tokens[-2].strip('"') != name: raise Unreadable("rows")
   body = tokens[4:-4]
-  if name == "array" and body[:1] == ["{"]: body = body[_closing(body) + 1:]
+  if name == "array" and body[:1] == ["{"]: body = body[_find_closing(body) + 1:]
   while body and body[-1] == r"\\": body = body[:-1]
   rows = [_split(row, ["&"])[0] for row in _split(body, [r"\\"])[0]]
   if name == "cases" and not factor:
-    return _several([[token for cell in row for token in cell if token != ","] for row in rows],
+    return _combine([[token for cell in row for token in cell if token != ","] for row in rows],
                     [r"\\"] * (len(rows) - 1), words)
   if name not in _MATRICES: raise Unreadable(name)
   rows = [[_answer(cell, words) for cell in row] for row in rows]
@@ -265,7 +265,7 @@ def _environment(tokens, words):
                        for row in rows])
 
 
-def _transposed(answer):
+def _transpose(answer):
   if isinstance(answer, kinds.Group): return kinds.Matrix([[item] for item in answer.items])
   if not isinstance(answer, kinds.Matrix) or len(set(map(len, answer.rows))) != 1:
     raise Unreadable("a transpose")
@@ -296,7 +296,7 @@ def _value(tokens, words):
   """Parses a number or an expression with its unit, if it has one."""
   is_debt = tokens[0] == "-" and tokens[1:2] and tokens[1] in _CURRENCIES  # -$5
   if is_debt: tokens = tokens[1:]
-  unit = units.read(tokens[0]) if tokens[0] in _CURRENCIES else None
+  unit = units.parse_unit(tokens[0]) if tokens[0] in _CURRENCIES else None
   tokens = tokens[unit is not None:]
   # Words in braces are indices.
   end = next((i for i, token in enumerate(tokens) if token in _CURRENCIES
@@ -305,12 +305,12 @@ def _value(tokens, words):
   tree, behind = ex.parse(tokens[:end]), " ".join(token.strip('"') for token in tokens[end:])
   behind = re.sub(r"\s*([\^{}/])\s*", r"\1", behind).replace(r"\cdot", " ").strip()
   factor, behind = units.scale(behind)
-  if factor != 1: tree = _times(ex.whole(factor), tree)
+  if factor != 1: tree = _times(ex.make_number(factor), tree)
   if is_debt: tree = ("neg", tree)
-  degrees = units.read("degrees")
+  degrees = units.parse_unit("degrees")
   if units.is_percent(behind): tree = ("%", tree)
   elif behind:
-    unit_behind = units.read(behind, words)
+    unit_behind = units.parse_unit(behind, words)
     if unit_behind is None or unit not in (None, unit_behind): raise Unreadable(f"{behind!r}")
     unit = unit_behind
   if tree[0] == "deg": return kinds.Value(tree[1], degrees)
@@ -320,7 +320,7 @@ def _value(tokens, words):
 
 def _times(factor, tree):
   """Returns the product, as one number if it is rational."""
-  return ex.simplified(("*", factor, tree, False))
+  return ex.simplify(("*", factor, tree, False))
 
 
 def _split(tokens, marks):
@@ -335,7 +335,7 @@ def _split(tokens, marks):
   return parts, between
 
 
-def _closing(tokens):
+def _find_closing(tokens):
   """Returns the index of the bracket that closes the first one, of whatever shape."""
   depths = list(latex.depths(tokens))
   if 0 not in depths: raise Unreadable("brackets are not balanced")

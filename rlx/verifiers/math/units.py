@@ -37,7 +37,7 @@ def is_percent(words):
   return words.lower() in _PERCENT
 
 
-def read(words, context=frozenset()):
+def parse_unit(words, context=frozenset()):
   """Parses "km/h", "square feet" or "m/s^2".
 
   Args:
@@ -69,11 +69,11 @@ def read(words, context=frozenset()):
 
 
 def context(*texts):
-  """Returns the words of texts in the form that `read` expects."""
+  """Returns the words of texts in the form that `parse_unit` expects."""
   return frozenset(_stem(w) for t in texts for w in re.findall(r"[^\W\d_]+|[%$€£¥]", t.lower()))
 
 
-def asked(quantities, words):
+def find_asked_sizes(quantities, words):
   """Returns the sizes of the units of a quantity that a question names."""
   if len(quantities) != 1 or list(quantities.values()) != [1]: return set()
   measures = [_measure(w) for w in words if len(w) > 1 and w != "in"]

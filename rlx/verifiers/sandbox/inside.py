@@ -217,11 +217,11 @@ def solution_process(files, is_call):
   os.dup2(0, 1)
   names = {"__name__": "solution"}
   exec(compile(source, "solution.py", "exec"), names)
-  os.write(out, json.dumps(called(names, **call)).encode())
+  os.write(out, json.dumps(call_steps(names, **call)).encode())
   os._exit(0)
 
 
-def called(names, steps, returns):
+def call_steps(names, steps, returns):
   """Returns the encoded result of the last step, and what it has made of its arguments.
 
   Args:
@@ -230,22 +230,22 @@ def called(names, steps, returns):
     returns: "value"; "object" if the result may be an object or a method; "nothing".
   """
   results = []
-  def known(kind, content):
+  def look_up(kind, content):
     if kind == "object": return results[content]
-    if kind == "method": return getattr(decode(content[0], known), content[1])
+    if kind == "method": return getattr(decode(content[0], look_up), content[1])
     if kind == "operator": return getattr(operator, content)
     return names[content] if content in names else getattr(builtins, content)
   for step in steps:
-    function, arguments, keywords = decode(step, known)
+    function, arguments, keywords = decode(step, look_up)
     results.append(function(*arguments, **keywords))
-  changed = [encode(a) for a in mutable(arguments, keywords)] if returns == "nothing" else []
+  changed = [encode(a) for a in select_mutable(arguments, keywords)] if returns == "nothing" else []
   result = None if returns == "nothing" else results[-1]
   if returns == "object" and not (result is None or isinstance(result, PLAIN)):
     return ["method" if callable(result) else "object", None], changed
   return encode(result), changed
 
 
-def mutable(arguments, keywords):
+def select_mutable(arguments, keywords):
   return [a for a in (*arguments, *keywords.values()) if isinstance(a, (list, dict, set))]
 
 
@@ -343,11 +343,11 @@ for _name in "eq ne lt le gt ge add sub mul truediv neg".split():
   setattr(Object, f"__{_name}__", _operator(_name))
 
 
-def named(x):
+def name_object(x):
   """Returns the JSON of an object or function of the solution, or of a builtin; else None."""
   if isinstance(x, Object): return ["object", x._index]
   if isinstance(x, Function):
-    return ["method", [named(x.owner), x.name]] if x.owner is not None else ["name", x.name]
+    return ["method", [name_object(x.owner), x.name]] if x.owner is not None else ["name", x.name]
   for kind, module in (("name", builtins), ("operator", operator)):
     if callable(x) and getattr(module, getattr(x, "__name__", ""), None) is x:
       return [kind, x.__name__]
@@ -357,7 +357,7 @@ def named(x):
 class Calls:
   """Makes the calls of a test.
 
-  `result` returns the result of `called`; it gets its arguments and the JSON of the last step.
+  `result` returns the result of `call_steps`; it gets its arguments and the JSON of the last step.
   """
 
   def __init__(self, result):
@@ -365,7 +365,7 @@ class Calls:
 
   def make(self, function, arguments, keywords={}, is_statement=False):
     try:
-      step = encode((function, arguments, keywords), named)
+      step = encode((function, arguments, keywords), name_object)
     except TypeError:
       raise Refused("an argument of a call of the solution is no literal") from None
     text = json.dumps(step)
@@ -377,7 +377,7 @@ class Calls:
     value, changed = self._result(dict(steps=steps, returns=returns), text)
     is_object = may_be_object and value == ["object", None]
     if is_object or has_object and function is not getattr: self._steps.append(step)
-    for old, new in zip(mutable(arguments, keywords), changed): replace(old, decode(new))
+    for old, new in zip(select_mutable(arguments, keywords), changed): replace(old, decode(new))
     if is_object: return Object(self, len(self._steps) - 1)
     if function is getattr and value == ["method", None]:
       return Function(self, arguments[1], arguments[0])
@@ -440,7 +440,7 @@ class _Solution:
     return self._names[name]
 
 
-def compiled(source):
+def compile_test(source):
   return compile(ast.fix_missing_locations(_Statements().visit(ast.parse(source))), "test.py",
                  "exec")
 
@@ -472,7 +472,7 @@ def test_process(files, i, ask, answer):
       assert lines(printed) == lines(test["output"])
     else:
       source, own = test
-      run_test(compiled(source), Calls(
+      run_test(compile_test(source), Calls(
           lambda call, _: json.loads(result(b"c", json.dumps(call).encode()))), own)
   except BaseException:
     os._exit(1)
@@ -532,7 +532,7 @@ class _Constants:
     return None, [value if isinstance(value, list) and value[0] == a[0] else a for a in changing]
 
 
-def passing(bodies, candidates, results):
+def find_passing(bodies, candidates, results):
   """Yields the constants, {function: encoded value}, with which all bodies pass."""
   todo = collections.deque([{}])
   for _ in range(MAX_TRIES):
@@ -560,26 +560,27 @@ def inspect():
   sys.set_int_max_str_digits(0)  # Constants may be large numbers.
   for line in sys.stdin:
     signal.setitimer(signal.ITIMER_PROF, 2.0)  # Kills this process, also in a function of C.
-    print(json.dumps(inspected(json.loads(line))), flush=True)
+    print(json.dumps(inspect_tests(json.loads(line))), flush=True)
 
 
-def inspected(tests):
+def inspect_tests(tests):
   problems, bodies, values = {}, [], []
   for i, (source, own) in enumerate(tests):
     results = _Constants()
     try:
-      bodies.append((compiled(source), own))
+      bodies.append((compile_test(source), own))
       values.append(literals(source))
-      for _ in passing(bodies[-1:], encoded(OBVIOUS, VARIED, values[-1]), results): pass
+      for _ in find_passing(bodies[-1:], encode_unique(OBVIOUS, VARIED, values[-1]), results): pass
       if not results.texts:
         problems[i] = (f"no solution passes it: {results.failure}" if results.failure else
                        "it calls no function of the solution")
     except Refused as e:
       problems[i] = str(e)
   if problems: return problems, None
-  results, obvious = _Constants(), encoded(OBVIOUS)
+  results, obvious = _Constants(), encode_unique(OBVIOUS)
   try:
-    for constants in passing(bodies, encoded(OBVIOUS, near(sum(values, []))), results):
+    for constants in find_passing(bodies, encode_unique(OBVIOUS, add_near(sum(values, []))),
+                                  results):
       constants = {name: v for name, v in constants.items() if v not in (OBJECT, METHOD)}
       if all(v in obvious or len(results.ways[name]) > 1 for name, v in constants.items()):
         return {}, {name: repr(decode(v))[:100] for name, v in constants.items()}
@@ -596,14 +597,14 @@ def literals(source):
   return [v for v in values if v is None or isinstance(v, PLAIN)]
 
 
-def near(values):
+def add_near(values):
   """Returns the values, and others that lie next to one or have its length or members."""
   numbers = [v for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)]
   values = values + [[v] for v in values] + [values] + [n + d for n in numbers for d in (-1, 1)]
   return values + [list(range(n)) for n in numbers if isinstance(n, int) and 1 < n < 100]
 
 
-def encoded(*values):
+def encode_unique(*values):
   """Returns the JSON of values without repetitions."""
   texts = dict.fromkeys(json.dumps(encode(v)) for v in itertools.chain(*values))
   return [json.loads(text) for text in texts][:MAX_TRIES]

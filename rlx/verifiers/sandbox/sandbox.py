@@ -60,7 +60,7 @@ def output(source, stdin, **limits):
     ImportError: bubblewrap is not installed.
     errors.Unknown: the sandbox did not start, so the program was not run.
   """
-  with _started(source, stdin, b"", dict(tests=None, **limits)) as (reports, value):
+  with _start(source, stdin, b"", dict(tests=None, **limits)) as (reports, value):
     is_passed = list(reports) == [True]
     return os.pread(value.fileno(), 2**23, 0), is_passed
 
@@ -81,7 +81,7 @@ def verdicts(source, tests, **limits):
     errors.Unknown: the sandbox did not start, so the tests were not run.
   """
   options = dict(tests=len(tests), **limits)
-  with _started(source, b"", json.dumps(tests).encode(), options) as (reports, _):
+  with _start(source, b"", json.dumps(tests).encode(), options) as (reports, _):
     yield from itertools.islice(itertools.chain(reports, itertools.repeat(False)), len(tests))
 
 
@@ -102,7 +102,7 @@ def bubblewrap():
 
 
 @contextlib.contextmanager
-def _started(source, call, tests, options):
+def _start(source, call, tests, options):
   """Starts the first process of inside.py. Returns (its reports, the file for results)."""
   with contextlib.ExitStack() as stack:
     try:
@@ -183,7 +183,8 @@ def _walls():
       bubblewrap(), *(() if is_root else ("--unshare-user", "--uid", "0", "--gid", "0")),
       "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try",
       "--as-pid-1", "--cap-drop", "ALL", *(a for c in keep for a in ("--cap-add", f"CAP_{c}")),
-      *_readable(), "--dev", "/dev", "--remount-ro", "/dev", "--dir", "/tmp", "--remount-ro", "/"]
+      *_bind_readable(), "--dev", "/dev", "--remount-ro", "/dev", "--dir", "/tmp", "--remount-ro",
+      "/"]
   as_user = dict(user=user, group=user, extra_groups=()) if has_root and not is_root else {}
   return command, as_user, dict(
       user=user if is_root else None, threads=threads,
@@ -191,7 +192,7 @@ def _walls():
 
 
 @functools.cache
-def _readable():
+def _bind_readable():
   """Returns the arguments that make the interpreter and its libraries readable."""
   home = pathlib.Path(sys.base_prefix)
   paths = ["/usr", "/lib", "/lib32", "/lib64", str(home / "bin"), str(home / "lib"), _PYTHON]

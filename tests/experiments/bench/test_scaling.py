@@ -28,13 +28,13 @@ def test_bytes_are_those_of_a_run_on_devices():
   plan = scaling.planned(
       c, run.passes.models["policy"], jax.sharding.AbstractMesh((1, 2, 2), sharding.MESH_AXES))
   state, other = run.shapes(), plan.shapes()
-  assert run_memory.held_bytes(state) == run_memory.held_bytes(other)
+  assert run_memory.count_state_bytes(state) == run_memory.count_state_bytes(other)
   assert run_memory.cache_bytes(run) == run_memory.cache_bytes(plan)
-  assert run_memory.estimated_bytes(run, state) == run_memory.estimated_bytes(plan, other)
+  assert run_memory.estimate_bytes(run, state) == run_memory.estimate_bytes(plan, other)
   # And what the devices then hold.
   held = sum(x.addressable_shards[0].data.nbytes for x in jax.tree.leaves(
       run.init().replace(step=None, kl_coef=None)))
-  assert sum(run_memory.held_bytes(other).values()) == held
+  assert sum(run_memory.count_state_bytes(other).values()) == held
 
 
 def test_steps_lower_for_512_devices_that_are_not_here():
@@ -58,7 +58,7 @@ def test_rows_stay_and_weights_travel():
     step = jax.jit(lambda p, x: transformer.hidden(p, config, x, x, x == 0).sum())
     text = step.lower(params, tokens_BS).compile().as_text()
     return sum(programs.work(text, dict(mesh.shape)).received.values())
-  pinned = build_models.on_mesh(TINY, mesh)
+  pinned = build_models.adapt_to_mesh(TINY, mesh)
   many = sent(pinned, 64)
   assert 0 < many < 1.5 * sent(pinned, 8)
   assert many < 0.1 * sent(TINY, 64)

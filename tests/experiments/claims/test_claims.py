@@ -147,7 +147,7 @@ def paper_config(key):
 
 def differences(c, other):
   """Keys whose values differ, or that one of both lacks."""
-  one, two = (options_lib.flat(config.to_dict()) for config in (c, other))
+  one, two = (options_lib.flatten(config.to_dict()) for config in (c, other))
   return {key for key in one.keys() | two.keys() if one.get(key, "none") != two.get(key, "none")}
 
 
