@@ -18,7 +18,7 @@ from ml_collections.config_dict import FieldReference
 from ml_collections.config_dict import placeholder  # None, and settable by a flag
 
 from rlx.core import ranges
-from rlx.core.ranges import COUNT, POSITIVE, TEXT, TEXTS, Kind, Range, whole
+from rlx.core.ranges import COUNT, Kind, POSITIVE, Range, TEXT, TEXTS, whole
 from rlx.verifiers import answers
 
 LENGTH = whole(1, 2**20)  # Tokens, rows: arrays have so many.

@@ -9,8 +9,7 @@ Chains have 8 to 10 operations instead of the 5 to 8 of the quickstart. The init
 trained on chains of the same length, in which half of the steps were wrong. Therefore few
 completions are right, and a dense reward can tell which of their steps were good.
 """
-from rlx.configs import base
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 
 def get_config(arg=""):

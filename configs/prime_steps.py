@@ -26,9 +26,7 @@ Differences from PRIME as published (arXiv:2502.01456); docs/prime.md measures w
 
 A step of training has 32 completions, few enough that the noise of the gradient limits learning.
 """
-from rlx.configs import base
-from rlx.configs import quickstart
-from rlx.configs import step_tasks
+from rlx.configs import base, quickstart, step_tasks
 
 STARTS = dict(lookup="runs/mild/lookup/model", chain="configs/models/chain",
               confused_chain="configs/models/confused_chain",

@@ -6,8 +6,7 @@ The output of this command is configs/models/chain. The model learns from traces
 7 operations, one fewer than the problems of the quickstart, and in which 35% of the steps are
 wrong. It therefore solves some but not most problems.
 """
-from rlx.configs import base
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 
 def get_config(arg=""):

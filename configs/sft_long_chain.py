@@ -5,9 +5,7 @@
 The arguments :small and :large select other sizes, for PRMs that differ from the policy. Each
 can be followed by -smoke.
 """
-from rlx.configs import base
-from rlx.configs import long_chain
-from rlx.configs import sft_chain
+from rlx.configs import base, long_chain, sft_chain
 
 SIZES = dict(same={}, small=dict(d_model=48, n_layers=1, n_heads=2, n_kv_heads=1, d_ff=144),
              large=dict(n_layers=4))

@@ -10,10 +10,7 @@ its steps wrong. The third one trains an initial model of configs/prime_steps.py
 those of its own completions in runs/prm/lookup that are right
 (experiments/prime/prime_gain.py).
 """
-from rlx.configs import base
-from rlx.configs import prime_steps
-from rlx.configs import sft_chain
-from rlx.configs import step_tasks
+from rlx.configs import base, prime_steps, sft_chain, step_tasks
 
 
 def get_config(arg=""):

@@ -13,9 +13,7 @@ its own log-ratio against that of the same line of the other completions. Withou
 (process.bounded_steps) the policy learned to write fewer lines, because most of their log-ratios
 are negative; it left out the answer (docs/prime.md).
 """
-from rlx.configs import base
-from rlx.configs import smollm2
-from rlx.configs import smollm2_scores
+from rlx.configs import base, smollm2, smollm2_scores
 
 # Options of the task, the number of tokens of the longest prompt, and worked examples.
 TASKS = dict(

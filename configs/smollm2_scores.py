@@ -8,8 +8,7 @@
 configs/smollm2.py says where the wheel comes from. Each task has 128 held-out prompts, decoded
 greedily and sampled at temperature 1. Two worked examples precede each question.
 """
-from rlx.configs import base
-from rlx.configs import smollm2
+from rlx.configs import base, smollm2
 
 # For each task: its options, the number of tokens of the longest prompt, and the examples.
 TASKS = dict(

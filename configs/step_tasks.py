@@ -13,8 +13,7 @@ The initial models of the first three tasks make random mistakes, which greedy d
 Those of the confused tasks make systematic ones: in 40% of the cases the same wrong value in 75% of
 the steps, so that greedy decoding is wrong there too. Their completions are right if all steps are.
 """
-from rlx.configs import base
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 _LOOKUP = dict(options=dict(n_min=6, n_max=8), prompt=31, completion=18)
 _CONFUSED = dict(columns=dict(strict=True), wrong=0.75, confused=0.4)

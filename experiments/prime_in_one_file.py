@@ -27,26 +27,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlx.advantages import combine
-from rlx.advantages import group
-from rlx.advantages import process
-from rlx.core import masked
-from rlx.core import rng
+from rlx.advantages import combine, group, process
+from rlx.core import masked, rng
 from rlx.evals import accuracy
 from rlx.io import weights
-from rlx.learner import optimizer
-from rlx.learner import step
-from rlx.losses import aggregate
-from rlx.losses import policy as policy_losses
-from rlx.losses import prm as prm_losses
+from rlx.learner import optimizer, step
+from rlx.losses import aggregate, policy as policy_losses, prm as prm_losses
 from rlx.models import logps
+from rlx.prompts import filters, iterator
 from rlx.prompts.datasets import chain
-from rlx.prompts import filters
-from rlx.prompts import iterator
 from rlx.rewards import implicit
-from rlx.rollouts import filter_groups
-from rlx.rollouts import padding
-from rlx.rollouts import sampler
+from rlx.rollouts import filter_groups, padding, sampler
 from rlx.verifiers import chain as checker
 
 MODEL = "configs/models/chain"  # 0.22M parameters; solves some of the questions

@@ -7,9 +7,6 @@ The flow, one folder a stage, in the order of the loop in `rlx/loops/rl.py`:
 `core` and `models` are what the stages compute with; `io` and `evals` serve all of them.
 The functions for users are here, and in the command `rlx`; see rlx/api.py.
 """
-from rlx.api import evaluate
-from rlx.api import sample
-from rlx.api import score
-from rlx.api import train
+from rlx.api import evaluate, sample, score, train
 
 __all__ = ["evaluate", "sample", "score", "train"]

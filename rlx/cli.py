@@ -8,12 +8,9 @@ from typing import Any, Callable
 from absl import flags
 from ml_collections import config_flags
 
-from rlx.build import keys
-from rlx.build import load
+from rlx.build import keys, load
 from rlx.core import resolve
-from rlx.io import compile_cache
-from rlx.io import refusals
-from rlx.io import terminal
+from rlx.io import compile_cache, refusals, terminal
 from rlx.learner import hosts
 
 # Command -> (function, arguments, what it does). Functions with a CONFIG get it, the run's folder

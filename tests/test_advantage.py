@@ -6,12 +6,8 @@ import numpy as np
 import pytest
 
 from configs import base
-from rlx.build import methods as build_methods
-from rlx.build import updates
-from rlx.build import validation
-from rlx.core import masked
-from rlx.core import records
-from rlx.core import schedule
+from rlx.build import methods as build_methods, updates, validation
+from rlx.core import masked, records, schedule
 
 P, G, T = 3, 4, 5
 GAE = dict(name="temporal.gae", gamma=0.9, lam=0.8)

@@ -18,17 +18,12 @@ import pytest
 
 import rlx
 from rlx.build import load
-from rlx.core import method
-from rlx.core import options
-from rlx.core import records
+from rlx.core import method, options, records
 from rlx.io import compile_cache
-from rlx.loops import record
-from rlx.loops import rl
+from rlx.loops import record, rl
 from rlx.stages import outcomes
-from rlx.tools import doctor
-from rlx.tools import evaluate
-from rlx.verifiers import pool
-from rlx.verifiers import reward_function
+from rlx.tools import doctor, evaluate
+from rlx.verifiers import pool, reward_function
 from tests import api_rewards
 
 ROOT = pathlib.Path(__file__).parent.parent

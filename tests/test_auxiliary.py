@@ -6,8 +6,7 @@ import pytest
 
 from configs.papers import laser
 from rlx import build
-from rlx.build import methods as build_methods
-from rlx.build import updates
+from rlx.build import methods as build_methods, updates
 from rlx.core import records
 from rlx.losses import auxiliary
 from rlx.stages import passes as passes_lib

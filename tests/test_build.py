@@ -5,22 +5,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from configs import base
-from configs import quickstart
+from configs import base, quickstart
 from rlx import build
-from rlx.build import models as build_models
-from rlx.build import prompts as build_prompts
-from rlx.build import run as run_lib
-from rlx.build import updates as updates_lib
+from rlx.build import (
+    models as build_models, prompts as build_prompts, run as run_lib, updates as updates_lib)
 from rlx.core import records
-from rlx.io import tokenizer
-from rlx.io import weights
+from rlx.io import tokenizer, weights
 from rlx.learner import sharding
 from rlx.models import transformer
 from rlx.rollouts import padding
-from rlx.stages import host_fields
-from rlx.stages import model_fields
-from rlx.stages import sampling as sampling_lib
+from rlx.stages import host_fields, model_fields, sampling as sampling_lib
 from tests import stages
 
 nan = np.nan

@@ -10,11 +10,8 @@ import pytest
 
 from configs import base
 from rlx import cli
-from rlx.io import compile_cache
-from rlx.io import hub
-from rlx.io import refusals
-from rlx.loops import record as record_lib
-from rlx.loops import rl
+from rlx.io import compile_cache, hub, refusals
+from rlx.loops import record as record_lib, rl
 
 ROOT = pathlib.Path(__file__).parent.parent
 

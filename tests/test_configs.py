@@ -8,19 +8,11 @@ import tomllib
 import ml_collections
 import pytest
 
-from configs import base
-from configs import quickstart
+from configs import base, quickstart
 from rlx import build
-from rlx.build import keys
-from rlx.build import methods as build_methods
-from rlx.build import run as run_lib
-from rlx.build import updates
-from rlx.build import validation
+from rlx.build import keys, methods as build_methods, run as run_lib, updates, validation
 from rlx.core import options
-from rlx.loops import rl
-from rlx.loops import session
-from rlx.loops import sft
-from rlx.loops import train_prm
+from rlx.loops import rl, session, sft, train_prm
 from rlx.stages import dialogue
 
 ROOT = pathlib.Path(__file__).parent.parent

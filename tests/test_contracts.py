@@ -12,12 +12,8 @@ import numpy as np
 import pytest
 
 from rlx.advantages import combine
-from rlx.core import fields
-from rlx.core import records
-from rlx.core import resolve
-from rlx.core import schedule
-from rlx.stages import host_fields
-from rlx.stages import model_fields
+from rlx.core import fields, records, resolve, schedule
+from rlx.stages import host_fields, model_fields
 
 NAN = np.nan
 # Options without a default, and choices that make a function read more arrays.

@@ -15,18 +15,10 @@ import numpy as np
 import pytest
 
 from configs import base
-from rlx.io import adapters as adapters_io
-from rlx.io import checkpoint
-from rlx.io import hf
-from rlx.io import shards
-from rlx.io import tables
-from rlx.io import tokenizer
-from rlx.io import weights
+from rlx.io import adapters as adapters_io, checkpoint, hf, shards, tables, tokenizer, weights
 from rlx.learner import sharding
 from rlx.loops import record
-from rlx.models import lora
-from rlx.models import transformer
-from rlx.models import value
+from rlx.models import lora, transformer, value
 from rlx.tools import convert
 from tests.io import test_damaged
 

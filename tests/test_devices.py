@@ -12,22 +12,12 @@ import pytest
 from configs import base
 from rlx import build
 from rlx.build import models as build_models
-from rlx.core import records
-from rlx.core import rng
-from rlx.io import hf
-from rlx.io import tokenizer
-from rlx.learner import hosts
-from rlx.learner import memory
-from rlx.learner import sharding
-from rlx.models import decode
-from rlx.models import logps
-from rlx.models import packing
-from rlx.models import transformer
-from rlx.rollouts import episodes
-from rlx.rollouts import sampler
-from rlx.stages import host_state
-from rlx.stages import learner as learner_lib
-from rlx.stages import sampling
+from rlx.core import records, rng
+from rlx.io import hf, tokenizer
+from rlx.learner import hosts, memory, sharding
+from rlx.models import decode, logps, packing, transformer
+from rlx.rollouts import episodes, sampler
+from rlx.stages import host_state, learner as learner_lib, sampling
 from tests import tiny
 
 COLLECTIVES = ("all-gather", "all-reduce", "reduce-scatter", "all-to-all",

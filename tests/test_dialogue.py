@@ -8,21 +8,15 @@ import pytest
 from configs import sft_chain
 from rlx import build
 from rlx.build import prompts
-from rlx.core import records
-from rlx.core import rng
+from rlx.core import records, rng
 from rlx.environments import runner as runner_lib
-from rlx.io import chat
-from rlx.io import tokenizer as tokenizer_io
+from rlx.io import chat, tokenizer as tokenizer_io
 from rlx.loops import rl
-from rlx.rollouts import episodes
-from rlx.rollouts import padding
-from rlx.rollouts import trajectories
-from rlx.stages import dialogue
-from rlx.stages import host_fields
+from rlx.rollouts import episodes, padding, trajectories
+from rlx.stages import dialogue, host_fields
 from tests.io import test_chat
 from tests.io.test_chat import bare  # pylint: disable=unused-import
-from tests import stages
-from tests import tiny
+from tests import stages, tiny
 
 BOUNDED = "tests.environments.counting:Bounded"
 LETTERS = "tests.environments.counting:Letters"

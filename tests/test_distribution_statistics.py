@@ -4,19 +4,12 @@ import dataclasses
 import jax
 import numpy as np
 
-from configs import base
-from configs.papers import lp_reg
-from configs.papers import otb
-from configs.papers import rover
-from configs.papers import simko
-from configs.papers import ucas
-from configs import quickstart
+from configs import base, quickstart
+from configs.papers import lp_reg, otb, rover, simko, ucas
 from experiments.claims.environments import tabular
 from rlx import build
-from rlx.build import methods as build_methods
-from rlx.build import plan as plan_lib
-from rlx.models import logps
-from rlx.models import transformer
+from rlx.build import methods as build_methods, plan as plan_lib
+from rlx.models import logps, transformer
 from tests import stages
 
 

@@ -7,16 +7,10 @@ import jax
 import numpy as np
 import pytest
 
-from configs import prime_steps
-from configs import quickstart
+from configs import prime_steps, quickstart
 from rlx import build
-from rlx.build import memory as run_memory
-from rlx.build import methods as build_methods
-from rlx.build import validation
-from rlx.io import chat
-from rlx.io import hf
-from rlx.io import tokenizer
-from rlx.io import weights
+from rlx.build import memory as run_memory, methods as build_methods, validation
+from rlx.io import chat, hf, tokenizer, weights
 from rlx.learner import memory
 from rlx.loops import prm_sets
 from rlx.models import transformer

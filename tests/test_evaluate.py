@@ -9,18 +9,11 @@ import pytest
 
 from configs import quickstart
 from rlx.core import records
-from rlx.evals import at_k
-from rlx.evals import pass_at_k
-from rlx.io import hf
-from rlx.io import report as report_lib
-from rlx.io import tokenizer
+from rlx.evals import at_k, pass_at_k
+from rlx.io import hf, report as report_lib, tokenizer
 from rlx.models import transformer
-from rlx.tools import convert
-from rlx.tools import evaluate
-from tests.io import gguf_files
-from tests.io import hub_stub
-from tests.io import test_gguf
-from tests.io import test_tokenizer
+from rlx.tools import convert, evaluate
+from tests.io import gguf_files, hub_stub, test_gguf, test_tokenizer
 
 nan = np.nan
 

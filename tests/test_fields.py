@@ -8,19 +8,14 @@ import pytest
 
 from rlx import build
 from rlx.build import updates
-from rlx.core import fields
-from rlx.core import records
-from rlx.core import rng
-from rlx.io import metrics as io_metrics
-from rlx.io import tokenizer
+from rlx.core import fields, records, rng
+from rlx.io import metrics as io_metrics, tokenizer
 from rlx.learner import hosts
 from rlx.loops import rl
 from rlx.models import packing
-from rlx.rollouts import padding
-from rlx.rollouts import trajectories
+from rlx.rollouts import padding, trajectories
 from rlx.stages import host_state
-from tests import stages
-from tests import tiny
+from tests import stages, tiny
 
 OUTCOME = dict(rewards=dict(outcome=dict(name="outcome.verdict", coef=1.0)),
                advantages=dict(outcome=dict(name="group.grpo"), whiten=False))

@@ -31,33 +31,16 @@ import pytest
 
 from configs import base
 from rlx.advantages import combine
-from rlx.build import methods as build_methods
-from rlx.build import updates
-from rlx.core import masked
-from rlx.core import records
-from rlx.core import resolve
-from rlx.evals import best_of_n
-from rlx.evals import prm_metrics
-from rlx.evals import step_errors
-from rlx.learner import optimizer
-from rlx.learner import sharding
-from rlx.losses import aggregate
-from rlx.losses import diagnostics
-from rlx.losses import divergence
-from rlx.losses import entropy
-from rlx.losses import prm
-from rlx.losses import rollout_correction
-from rlx.losses import token_weight
-from rlx.losses import value
-from rlx.models import logps as logps_lib
-from rlx.models import transformer
-from rlx.rewards import _segments
-from rlx.rewards import implicit
-from rlx.rewards import outcome
+from rlx.build import methods as build_methods, updates
+from rlx.core import masked, records, resolve
+from rlx.evals import best_of_n, prm_metrics, step_errors
+from rlx.learner import optimizer, sharding
+from rlx.losses import (
+    aggregate, diagnostics, divergence, entropy, prm, rollout_correction, token_weight, value)
+from rlx.models import logps as logps_lib, transformer
+from rlx.rewards import _segments, implicit, outcome
 from rlx.rollouts import filter_groups
-from rlx.stages import annotate
-from rlx.stages import passes as passes_lib
-from rlx.stages import place
+from rlx.stages import annotate, passes as passes_lib, place
 
 FOLDER = pathlib.Path(__file__).parent / os.environ.get("RLX_GOLDEN", "golden")
 

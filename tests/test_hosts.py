@@ -16,8 +16,7 @@ from rlx.core import records
 from rlx.io import metrics as io_metrics
 from rlx.learner import hosts
 from rlx.loops import rl
-from rlx.verifiers import errors
-from rlx.verifiers import pool
+from rlx.verifiers import errors, pool
 from tests import tiny
 
 ROOT = pathlib.Path(__file__).parent.parent

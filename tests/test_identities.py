@@ -10,12 +10,8 @@ import numpy as np
 import optax
 import pytest
 
-from rlx.advantages import batch
-from rlx.advantages import combine
-from rlx.advantages import group
-from rlx.advantages import process
-from rlx.core import masked
-from rlx.core import records
+from rlx.advantages import batch, combine, group, process
+from rlx.core import masked, records
 from rlx.evals import prm_metrics
 from rlx.losses import prm
 from rlx.rewards import implicit

@@ -11,11 +11,8 @@ import pkgutil
 import pytest
 
 from configs import base
-from rlx.build import keys
-from rlx.build import methods as build_methods
-from rlx.core import options
-from rlx.core import ranges
-from rlx.core import resolve
+from rlx.build import keys, methods as build_methods
+from rlx.core import options, ranges, resolve
 from rlx.io import rows
 
 ROOT = pathlib.Path(__file__).parent.parent

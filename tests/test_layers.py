@@ -14,14 +14,10 @@ import pytest
 import rlx.build
 import rlx.stages
 from rlx.core import resolve
-from rlx.loops import rl
-from rlx.loops import sft
-from rlx.loops import train_prm
+from rlx.loops import rl, sft, train_prm
 from rlx.stages import methods
-from rlx.tools import doctor
-from rlx.tools import evaluate
-from tests import test_sft
-from tests import tiny
+from rlx.tools import doctor, evaluate
+from tests import test_sft, tiny
 
 ROOT = pathlib.Path(__file__).parent.parent
 # A module may import its own folder and the folders on lines below.

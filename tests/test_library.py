@@ -7,10 +7,8 @@ import jax
 import numpy as np
 
 import rlx
-from rlx.io import hf
-from rlx.io import weights
-from tests import test_readme
-from tests import tiny
+from rlx.io import hf, weights
+from tests import test_readme, tiny
 
 ROOT = pathlib.Path(__file__).parent.parent
 CHAIN = str(ROOT / "configs/models/chain")

@@ -10,8 +10,7 @@ import pytest
 from configs import base
 from rlx import build
 from rlx.build import memory as run_memory
-from rlx.io import hf
-from rlx.io import tokenizer as io_tokenizer
+from rlx.io import hf, tokenizer as io_tokenizer
 from rlx.models import transformer
 from tests import stages
 

@@ -10,30 +10,16 @@ import pytest
 import types
 
 from rlx import build
-from rlx.build import memory as run_memory
-from rlx.build import methods as build_methods
-from rlx.build import plan as plan_lib
-from rlx.build import updates
-from rlx.core import records
-from rlx.core import rng
-from rlx.io import hf
-from rlx.io import metrics as io_metrics
-from rlx.io import tokenizer
-from rlx.learner import memory
-from rlx.learner import sharding
+from rlx.build import memory as run_memory, methods as build_methods, plan as plan_lib, updates
+from rlx.core import records, rng
+from rlx.io import hf, metrics as io_metrics, tokenizer
+from rlx.learner import memory, sharding
 from rlx.loops import rl
 from rlx.models import transformer
-from rlx.rollouts import budget
-from rlx.rollouts import padding
-from rlx.stages import host_state
-from rlx.stages import learner as learner_lib
-from rlx.stages import passes as passes_lib
-from rlx.stages import rewards_advantages
-from rlx.tools import convert
-from rlx.tools import evaluate
-from rlx.tools import view
-from tests import stages
-from tests import tiny
+from rlx.rollouts import budget, padding
+from rlx.stages import host_state, learner as learner_lib, passes as passes_lib, rewards_advantages
+from rlx.tools import convert, evaluate, view
+from tests import stages, tiny
 
 OUTCOMES = dict(rewards=dict(outcome=dict(name="outcome.verdict", coef=1.0)),
                 rollouts__filter_groups=dict(name="filter_groups.with_verdict"),

@@ -6,8 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlx.build import methods as build_methods
-from rlx.build import updates
+from rlx.build import methods as build_methods, updates
 from rlx.core import records
 
 # Two completions of a prompt, of two steps of two tokens each.

@@ -9,8 +9,7 @@ from rlx.build import memory as run_memory
 from rlx.core import rng
 from rlx.io import metrics as io_metrics
 from rlx.loops import rl
-from tests import stages as stages_
-from tests import tiny
+from tests import stages as stages_, tiny
 
 # Where rounding to 8 bits would be felt: all of these are float32.
 WIDE = {"exp", "exp2", "log", "log1p", "rsqrt", "sqrt", "sin", "cos", "div",

@@ -5,8 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlx.learner import programs
-from rlx.learner import sharding
+from rlx.learner import programs, sharding
 from rlx.models import transformer
 from rlx.tools import preflight
 from tests import program_text

@@ -10,14 +10,11 @@ import numpy as np
 import pytest
 
 import rlx
-from rlx.build import load
 from rlx import cli
-from rlx.core import fields
-from rlx.core import records
-from rlx.core import resolve
+from rlx.build import load
+from rlx.core import fields, records, resolve
 from rlx.loops import record
-from rlx.stages import host_fields
-from rlx.stages import model_fields
+from rlx.stages import host_fields, model_fields
 
 ROOT = pathlib.Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]

@@ -14,15 +14,11 @@ import numpy as np
 import pytest
 
 from rlx import build
-from rlx.io import checkpoint
-from rlx.io import metrics as io_metrics
-from rlx.io import progress
-from rlx.io import refusals
+from rlx.io import checkpoint, metrics as io_metrics, progress, refusals
 from rlx.learner import memory
 from rlx.loops import rl
 from rlx.models import size
-from rlx.stages import collect
-from rlx.stages import rewards_advantages
+from rlx.stages import collect, rewards_advantages
 from tests import tiny
 
 STEPS = 5

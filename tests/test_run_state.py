@@ -6,13 +6,9 @@ import shutil
 
 import pytest
 
-from configs import base
-from configs import quickstart
-from rlx.io import metrics as io_metrics
-from rlx.io import refusals
-from rlx.io import run_folder
-from rlx.loops import record
-from rlx.loops import session
+from configs import base, quickstart
+from rlx.io import metrics as io_metrics, refusals, run_folder
+from rlx.loops import record, session
 from rlx.tools import view
 
 ACCURACY = dict(mean=0.5, low=0.4, high=0.6)

@@ -8,13 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from configs import base
-from configs import quickstart
+from configs import base, quickstart
 from rlx import build
-from rlx.build import methods as build_methods
-from rlx.build import validation
-from rlx.core import records
-from rlx.core import rng
+from rlx.build import methods as build_methods, validation
+from rlx.core import records, rng
 from rlx.stages import model_fields
 from rlx.verifiers import judge
 from tests import stages

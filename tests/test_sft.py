@@ -4,11 +4,8 @@ import numpy as np
 import pytest
 
 from configs import sft_chain
-from rlx.build import models as build_models
-from rlx.build import prompts as build_prompts
-from rlx.io import metrics as io_metrics
-from rlx.io import tokenizer
-from rlx.io import weights
+from rlx.build import models as build_models, prompts as build_prompts
+from rlx.io import metrics as io_metrics, tokenizer, weights
 from rlx.loops import sft
 from tests import tiny
 

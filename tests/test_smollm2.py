@@ -11,10 +11,8 @@ import pytest
 
 from configs import smollm2_scores
 from rlx.build import prompts as build_prompts
-from rlx.io import hf
-from rlx.io import weights
-from rlx.rollouts import padding
-from rlx.rollouts import sampler
+from rlx.io import hf, weights
+from rlx.rollouts import padding, sampler
 
 
 def asked(tokens, n):

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from configs.papers import implicit_prm
-from rlx.build import prompts as build_prompts
-from rlx.build import run as run_lib
+from rlx.build import prompts as build_prompts, run as run_lib
 from rlx.io import tokenizer
 from rlx.loops import stored
 

@@ -14,10 +14,9 @@ import jax
 import pytest
 
 from experiments.bench import scaling
-from rlx.build import memory as run_memory
 from rlx import cli
-from rlx.learner import memory
-from rlx.learner import programs
+from rlx.build import memory as run_memory
+from rlx.learner import memory, programs
 from rlx.tools import targets
 from tests import program_text
 

@@ -10,14 +10,10 @@ from configs.papers import implicit_prm
 from rlx import build
 from rlx.evals import best_of_n
 from rlx.io import metrics as io_metrics
-from rlx.loops import prm_sets
-from rlx.loops import rl
-from rlx.loops import stored
-from rlx.loops import train_prm
+from rlx.loops import prm_sets, rl, stored, train_prm
 from rlx.stages import host_fields
 from rlx.tools import evaluate
-from tests import stages
-from tests import tiny
+from tests import stages, tiny
 
 
 def config_of(**changes):

@@ -7,17 +7,11 @@ import optax
 import pytest
 
 from configs import base
-from rlx.build import methods as build_methods
-from rlx.build import models as build_models
-from rlx.build import updates
+from rlx.build import methods as build_methods, models as build_models, updates
 from rlx.core import records
-from rlx.learner import optimizer as optimizer_lib
-from rlx.learner import sharding
-from rlx.models import logps
-from rlx.models import transformer
-from rlx.stages import annotate
-from rlx.stages import learner as learner_lib
-from rlx.stages import place
+from rlx.learner import optimizer as optimizer_lib, sharding
+from rlx.models import logps, transformer
+from rlx.stages import annotate, learner as learner_lib, place
 
 B, G, X, T, V = 16, 2, 3, 5, 12
 CONFIG = transformer.DecoderConfig(

@@ -11,10 +11,7 @@ import pytest
 from rlx import build
 from rlx.configs import base
 from rlx.core import rng
-from rlx.io import checkpoint
-from rlx.io import hf
-from rlx.io import metrics as io_metrics
-from rlx.io import tokenizer
+from rlx.io import checkpoint, hf, metrics as io_metrics, tokenizer
 from rlx.loops import session
 from rlx.models import transformer
 

@@ -11,8 +11,7 @@ Letters beside the values: C taken from verl's script for the paper
 
 Confidence in the formula: high.
 """
-from rlx.configs import base
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "the clip of a ratio stops rare tokens too early and likely ones too late",

@@ -15,8 +15,7 @@ highest covariance.
 
 Confidence in the formula: high.
 """
-from rlx.configs import base
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "accuracy is bought with entropy, which covariance drives down",

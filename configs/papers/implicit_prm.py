@@ -17,8 +17,7 @@ generates the data. The paper's measure is best@k of `rlx evaluate`.
 
 Confidence in the formula: high.
 """
-from rlx.configs import base
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "beats a PRM of Monte Carlo step labels in best-of-n at a fraction of its cost",

@@ -15,8 +15,7 @@ quickstart's number.
 
 Confidence in the formula: high.
 """
-from rlx.configs import base
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "rare tokens that lead to solutions keep their probability, and accuracy grows on",

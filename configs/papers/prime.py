@@ -12,8 +12,7 @@ run_prime_qwen.sh of verl-project/verl-recipe at 48ea0a79. "ours" is our choice.
 
 Confidence in the formula: high.
 """
-from rlx.configs import base
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     # Section 4.3 and table 1; Eurus-2-7B-SFT, 8 A800.

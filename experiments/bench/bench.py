@@ -38,26 +38,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from configs import base
-from experiments.bench import roofline
-from experiments.bench import speed_tables
+from experiments.bench import roofline, speed_tables
 from rlx import build
-from rlx.build import methods as build_methods
-from rlx.build import updates
-from rlx.core import records
-from rlx.core import rng
-from rlx.io import hf
-from rlx.io import progress
-from rlx.io import tokenizer
-from rlx.io import weights
+from rlx.build import methods as build_methods, updates
+from rlx.core import records, rng
+from rlx.io import hf, progress, tokenizer, weights
 from rlx.learner import sharding
 from rlx.loops import rl
 from rlx.models import transformer
 from rlx.rollouts import sampler
-from rlx.stages import annotate
-from rlx.stages import host_state
-from rlx.stages import outcomes
-from rlx.stages import passes as passes_lib
-from rlx.stages import place
+from rlx.stages import annotate, host_state, outcomes, passes as passes_lib, place
 
 ROOT = pathlib.Path(__file__).parents[2]
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "numpy")

@@ -32,14 +32,11 @@ import time
 import jax
 import numpy as np
 
-from experiments.bench import bench
-from experiments.bench import roofline
-from experiments.bench import speed_tables
+from experiments.bench import bench, roofline, speed_tables
 from rlx.core import rng
 from rlx.io import weights
 from rlx.models import decode
-from rlx.rollouts import episodes
-from rlx.rollouts import sampler
+from rlx.rollouts import episodes, sampler
 
 
 # experiments/episodes_NAME.py, each in an environment of its own, and the packages in it.

@@ -24,8 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import transformers
-from tunix.models.qwen2 import model as qwen2
-from tunix.models.qwen2 import params
+from tunix.models.qwen2 import model as qwen2, params
 from tunix.rl import rl_cluster
 from tunix.rl.agentic import agentic_grpo_learner as grpo
 from tunix.rl.agentic.environments import base_environment

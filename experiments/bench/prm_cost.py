@@ -28,17 +28,13 @@ import numpy as np
 
 from experiments import tables
 from rlx import build
-from rlx.build import memory as run_memory
-from rlx.build import updates
-from rlx.core import records
-from rlx.core import resolve
+from rlx.build import memory as run_memory, updates
+from rlx.core import records, resolve
 from rlx.io import progress
 from rlx.learner import step as learner_step
 from rlx.loops import rl
 from rlx.models import logps
-from rlx.stages import host_state
-from rlx.stages import learner as learner_lib
-from rlx.stages import update_policy
+from rlx.stages import host_state, learner as learner_lib, update_policy
 
 OWN_PASS = "scored in a pass of its own"
 MOVING = "PRIME, reference is the policy"

@@ -19,22 +19,15 @@ import types
 import jax
 
 from configs.papers import prime
-from experiments.bench import bench
 from experiments import tables
-from rlx.build import memory as run_memory
-from rlx.build import methods as build_methods
-from rlx.build import models as build_models
-from rlx.build import run as run_lib
-from rlx.build import state as build_state
-from rlx.build import updates
-from rlx.build import validation
-from rlx.learner import memory
-from rlx.learner import sharding
-from rlx.models import size
-from rlx.models import transformer
+from experiments.bench import bench
+from rlx.build import (
+    memory as run_memory, methods as build_methods, models as build_models, run as run_lib,
+    state as build_state, updates, validation)
+from rlx.learner import memory, sharding
+from rlx.models import size, transformer
 from rlx.stages import sampling as sampling_lib
-from rlx.tools import preflight
-from rlx.tools import targets
+from rlx.tools import preflight, targets
 
 ROOT = pathlib.Path(__file__).parents[2]
 RECORDED, PAGE = ROOT / "docs/scaling.jsonl", ROOT / "docs/scaling.md"

@@ -1,6 +1,5 @@
 """The config of a run: that of a cell of a grid, from its folder (--config=THIS_FILE:FOLDER)."""
-from experiments.grids import cell
-from experiments.grids import grid
+from experiments.grids import cell, grid
 
 
 def get_config(folder):

@@ -10,8 +10,8 @@ import argparse
 import json
 import pathlib
 
-from experiments.grids import plots
 from experiments import tables
+from experiments.grids import plots
 from rlx.core import options
 from rlx.io import curves
 

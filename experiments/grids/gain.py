@@ -22,8 +22,8 @@ import pathlib
 
 import numpy as np
 
-from experiments.grids import plots
 from experiments import tables
+from experiments.grids import plots
 
 SMOOTH = 10
 METRIC = "rollouts/accuracy"

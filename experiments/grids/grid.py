@@ -32,9 +32,7 @@ import pathlib
 import re
 
 from experiments.grids import cell as cell_lib
-from rlx.build import keys
-from rlx.build import methods as build_methods
-from rlx.build import validation
+from rlx.build import keys, methods as build_methods, validation
 
 SUMS = ("rewards", "advantages")  # Their keys are terms, which a change may add.
 

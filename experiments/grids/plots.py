@@ -22,8 +22,8 @@ import pathlib
 
 import numpy as np
 
-from experiments.grids import cell as cell_lib
 from experiments import tables
+from experiments.grids import cell as cell_lib
 from rlx.io import metrics as io_metrics
 
 METRICS = ("eval/sampled", "eval/greedy", "rollouts/accuracy")

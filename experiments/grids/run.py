@@ -26,8 +26,7 @@ import time
 
 import jax
 
-from experiments.grids import cell as cell_lib
-from experiments.grids import grid
+from experiments.grids import cell as cell_lib, grid
 from rlx.build import run as run_lib
 from rlx.core import options as options_lib
 from rlx.io import progress as progress_lib

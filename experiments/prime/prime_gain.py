@@ -60,11 +60,8 @@ import sys
 import numpy as np
 
 from configs import prime_steps
-from experiments.grids import gain
-from experiments.grids import grid as grids
-from experiments.grids import plots
-from experiments.prime import prime_room
-from experiments.prime import step_quality
+from experiments.grids import gain, grid as grids, plots
+from experiments.prime import prime_room, step_quality
 
 SEEDS = [{"seed": s} for s in range(10)]
 UNTRAINED = {"prm.path": None, "prm.order": "single"}

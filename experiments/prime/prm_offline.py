@@ -23,8 +23,8 @@ import json
 import pathlib
 
 from configs import prime_steps
-from experiments.prime import step_quality
 from experiments import tables
+from experiments.prime import step_quality
 from rlx.loops import train_prm
 
 ARMS = {

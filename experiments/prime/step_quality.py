@@ -19,9 +19,7 @@ import numpy as np
 from experiments.prime import step_tasks
 from rlx import build
 from rlx.io import checkpoint
-from rlx.loops import prm_sets
-from rlx.loops import session
-from rlx.loops import stored
+from rlx.loops import prm_sets, session, stored
 
 RATES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)
 

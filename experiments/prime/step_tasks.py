@@ -30,13 +30,10 @@ import jax.numpy as jnp
 from jax import Array
 import numpy as np
 
-from rlx.core import fields
-from rlx.core import masked
+from rlx.core import fields, masked, ranges, records
 from rlx.core.method import method
-from rlx.core import ranges
-from rlx.core import records
-from rlx.prompts.datasets import chain as chain_lib
 from rlx.prompts import generated
+from rlx.prompts.datasets import chain as chain_lib
 from rlx.rewards import implicit
 from rlx.verifiers import steps as verifier_steps
 

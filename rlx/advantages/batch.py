@@ -2,11 +2,9 @@
 import jax.numpy as jnp
 from jax import Array
 
-from rlx.advantages import group
-from rlx.advantages import temporal
-from rlx.core import masked
+from rlx.advantages import group, temporal
+from rlx.core import masked, ranges
 from rlx.core.method import method
-from rlx.core import ranges
 
 
 @method
@@ -101,8 +99,7 @@ def reinforce_pp_baseline(rewards_PG: Array, learn_PG: Array, learn_BT: Array) -
            [-0.71]], dtype=float32)
   """
   centred_B = group.mean_baseline(rewards_PG, learn_PG).reshape(-1)
-  return masked.whiten(
-      jnp.broadcast_to(centred_B[:, None], learn_BT.shape), learn_BT)
+  return masked.whiten(jnp.broadcast_to(centred_B[:, None], learn_BT.shape), learn_BT)
 
 
 @method

@@ -7,10 +7,8 @@ Both are `estimate`, called once per term or once on the sum of placed terms.
 import jax.numpy as jnp
 from jax import Array
 
-from rlx.core import masked
+from rlx.core import masked, ranges, resolve
 from rlx.core.method import method
-from rlx.core import ranges
-from rlx.core import resolve
 
 
 def estimate(rewards, scored, gamma, fn):

@@ -8,10 +8,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from rlx.core import masked
+from rlx.core import masked, prefixes, ranges
 from rlx.core.method import method
-from rlx.core import prefixes
-from rlx.core import ranges
 
 
 @method(centres=True)

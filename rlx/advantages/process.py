@@ -13,9 +13,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from rlx.advantages import temporal
-from rlx.core import masked
+from rlx.core import masked, ranges
 from rlx.core.method import method
-from rlx.core import ranges
 
 
 @method(adds_later=True)

@@ -6,9 +6,8 @@ they are skipped and what follows them is carried over without discount.
 import jax.numpy as jnp
 from jax import Array
 
-from rlx.core import masked
+from rlx.core import masked, ranges
 from rlx.core.method import method
-from rlx.core import ranges
 
 
 @method

@@ -11,8 +11,7 @@ from typing import TypeAlias
 import ml_collections
 
 from rlx.configs import base  # type: ignore[attr-defined]  # Found by its __path__.
-from rlx.core import options
-from rlx.core import ranges
+from rlx.core import options, ranges
 
 Config: TypeAlias = ml_collections.ConfigDict
 # Sections whose keys are those of methods, a source or a decoder.

@@ -21,15 +21,9 @@ import jax.numpy as jnp
 
 from rlx.build import run as run_lib
 from rlx.core import records
-from rlx.learner import hosts
-from rlx.learner import memory
-from rlx.learner import programs as program_text
-from rlx.learner import sharding
-from rlx.models import packing
-from rlx.models import size
-from rlx.models import transformer
-from rlx.stages import learner as learner_lib
-from rlx.stages import passes as passes_lib
+from rlx.learner import hosts, memory, programs as program_text, sharding
+from rlx.models import packing, size, transformer
+from rlx.stages import learner as learner_lib, passes as passes_lib
 
 _SURE = 0.4  # The steps are not compiled if the estimate is below this share of the device.
 _SAMPLING, _EVALUATION = "KV cache of sampling", "KV cache of evaluation"

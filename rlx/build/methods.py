@@ -3,8 +3,7 @@ import inspect
 from collections.abc import Mapping
 
 from rlx.build import keys
-from rlx.core import resolve
-from rlx.core import schedule
+from rlx.core import resolve, schedule
 from rlx.stages import methods as methods_lib
 
 
@@ -20,8 +19,7 @@ def resolve_methods(c: keys.Config) -> methods_lib.Methods:
     if "coef" not in spec: raise ValueError(f"rewards.{term}.coef is missing.")
     coef = bind_schedule(f"rewards.{term}", spec.pop("coef"), spec)
     for option in schedule.OPTIONS: spec.pop(option, None)
-    rewards[term] = coef, resolve.resolve(
-        "rewards", spec, f"rewards.{term}")
+    rewards[term] = coef, resolve.resolve("rewards", spec, f"rewards.{term}")
   estimators = {}
   for term, spec in c.advantages.items():
     if term == "whiten": continue
@@ -30,8 +28,7 @@ def resolve_methods(c: keys.Config) -> methods_lib.Methods:
     fn = resolve.lookup("advantages", spec["name"], f"advantages.{term}")
     # Estimators of whole completions take no gamma; it then only spreads their estimates.
     if "gamma" not in inspect.signature(fn).parameters: spec.pop("gamma", None)
-    estimators[term] = gamma, resolve.resolve(
-        "advantages", spec, f"advantages.{term}")
+    estimators[term] = gamma, resolve.resolve("advantages", spec, f"advantages.{term}")
   kl = c.kl.coef != 0.0
   terms = set(rewards) | ({"kl"} if kl and c.kl.place == "reward" else set())
   if set(estimators) != {"total"} and set(estimators) != terms:

@@ -5,14 +5,10 @@ import sys
 import jax
 
 from rlx.build import keys
-from rlx.core import records
-from rlx.core import rng
-from rlx.io import tokenizer as tokenizer_io
-from rlx.io import weights
-from rlx.learner import hosts
-from rlx.learner import sharding
-from rlx.models import lora
-from rlx.models import transformer
+from rlx.core import records, rng
+from rlx.io import tokenizer as tokenizer_io, weights
+from rlx.learner import hosts, sharding
+from rlx.models import lora, transformer
 from rlx.stages import methods as methods_lib
 
 

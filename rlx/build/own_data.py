@@ -11,14 +11,10 @@ from typing import Any, Callable, Iterable, Mapping
 
 import ml_collections
 
-from rlx.build import keys
-from rlx.build import load
-from rlx.build import prompts as build_prompts
-from rlx.core import resolve
-from rlx.core import schedule
+from rlx.build import keys, load, prompts as build_prompts
+from rlx.core import resolve, schedule
 from rlx.io import rows as io_rows
-from rlx.verifiers import errors
-from rlx.verifiers import reward_function
+from rlx.verifiers import errors, reward_function
 
 Rows = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
 Rewards = Callable | Mapping[str, Callable]

@@ -2,12 +2,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from rlx.build import keys
-from rlx.build import options as options_lib
-from rlx.core import fields
-from rlx.core import resolve
-from rlx.stages import methods as methods_lib
-from rlx.stages import model_fields
+from rlx.build import keys, options as options_lib
+from rlx.core import fields, resolve
+from rlx.stages import methods as methods_lib, model_fields
 
 
 def plan_fields(c: keys.Config, methods: methods_lib.Methods) -> list[fields.Field]:

@@ -4,19 +4,13 @@ import itertools
 import sys
 from collections.abc import Collection, Iterable
 
-from rlx.build import keys
-from rlx.build import options as options_lib
-from rlx.core import records
-from rlx.core import resolve
+from rlx.build import keys, options as options_lib
+from rlx.core import records, resolve
 from rlx.environments import runner
-from rlx.io import chat
-from rlx.io import rows as io_rows
-from rlx.io import terminal
-from rlx.io import tokenizer as tokenizer_io
+from rlx.io import chat, rows as io_rows, terminal, tokenizer as tokenizer_io
 from rlx.learner import hosts
 from rlx.prompts import filters
-from rlx.stages import dialogue
-from rlx.stages import texts as texts_lib
+from rlx.stages import dialogue, texts as texts_lib
 
 
 def texts_and_dialogues(c: keys.Config, tokenizer: tokenizer_io.Tokenizer
@@ -75,8 +69,7 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
     kept = filters.drop_duplicates(list(prompts), is_episode=c.environment.name is not None)
     return filters.drop_longer(kept, lambda p: len(texts.prompt_ids(p)), c.prompts.max_tokens)
   # Reads twice as many rows as held-out prompts are wanted, because the filters drop some.
-  held_out = (load(c.eval.split, 2 * c.eval.prompts)[:c.eval.prompts]
-              if "eval" in splits else [])
+  held_out = (load(c.eval.split, 2 * c.eval.prompts)[:c.eval.prompts] if "eval" in splits else [])
   train = filters.drop_held_out(load(c.prompts.split), held_out) if "train" in splits else []
   return train[:c.prompts.limit], held_out
 

@@ -9,38 +9,17 @@ from typing import Any
 
 import jax
 
-from rlx.build import keys
-from rlx.build import methods as build_methods
-from rlx.build import models as build_models
-from rlx.build import options as options_lib
-from rlx.build import plan as plan_lib
-from rlx.build import prompts as build_prompts
-from rlx.build import state as build_state
-from rlx.build import updates
-from rlx.build import validation
-from rlx.build import verifiers as build_verifiers
-from rlx.core import fields
-from rlx.core import records
-from rlx.learner import hosts
-from rlx.learner import memory
-from rlx.learner import sharding
+from rlx.build import (
+    keys, methods as build_methods, models as build_models, options as options_lib,
+    plan as plan_lib, prompts as build_prompts, state as build_state, updates, validation,
+    verifiers as build_verifiers)
+from rlx.core import fields, records
+from rlx.learner import hosts, memory, sharding
 from rlx.prompts import iterator
-from rlx.stages import annotate
-from rlx.stages import collect
-from rlx.stages import dialogue
-from rlx.stages import end_step
-from rlx.stages import methods as methods_lib
-from rlx.stages import outcomes as outcomes_lib
-from rlx.stages import passes as passes_lib
-from rlx.stages import place
-from rlx.stages import rewards_advantages
-from rlx.stages import sampling as sampling_lib
-from rlx.stages import score
-from rlx.stages import sizes as sizes_lib
-from rlx.stages import texts as texts_lib
-from rlx.stages import update_policy
-from rlx.stages import update_prm
-from rlx.stages import update_value
+from rlx.stages import (
+    annotate, collect, dialogue, end_step, methods as methods_lib, outcomes as outcomes_lib,
+    passes as passes_lib, place, rewards_advantages, sampling as sampling_lib, score,
+    sizes as sizes_lib, texts as texts_lib, update_policy, update_prm, update_value)
 from rlx.verifiers import pool
 
 

@@ -6,25 +6,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from rlx.build import keys
-from rlx.build import models as build_models
-from rlx.build import options as options_lib
-from rlx.build import prompts as build_prompts
-from rlx.build import updates
+from rlx.build import (
+    keys, models as build_models, options as options_lib, prompts as build_prompts, updates)
+from rlx.core import records, resolve, rng
 from rlx.core.options import key
-from rlx.core import records
-from rlx.core import resolve
-from rlx.core import rng
 from rlx.io import tokenizer as tokenizer_io
-from rlx.learner import optimizer
-from rlx.learner import sharding
-from rlx.learner import step as learner_step
-from rlx.losses import aggregate
-from rlx.losses import sft as sft_loss
-from rlx.models import logps
-from rlx.models import transformer
-from rlx.stages import dialogue
-from rlx.stages import texts as texts_lib
+from rlx.learner import optimizer, sharding, step as learner_step
+from rlx.losses import aggregate, sft as sft_loss
+from rlx.models import logps, transformer
+from rlx.stages import dialogue, texts as texts_lib
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -5,15 +5,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from rlx.build import keys
-from rlx.build import models as build_models
-from rlx.build import options as options_lib
-from rlx.core.options import key
+from rlx.build import keys, models as build_models, options as options_lib
 from rlx.core import records
-from rlx.learner import optimizer
-from rlx.learner import sharding
-from rlx.models import transformer
-from rlx.models import value as value_model
+from rlx.core.options import key
+from rlx.learner import optimizer, sharding
+from rlx.models import transformer, value as value_model
 from rlx.stages import methods as methods_lib
 
 

@@ -3,23 +3,14 @@ from typing import Any
 
 import jax
 
-from rlx.build import keys
-from rlx.build import options as options_lib
-from rlx.build import plan as plan_lib
-from rlx.build import validation
+from rlx.build import keys, options as options_lib, plan as plan_lib, validation
 from rlx.core import rng
 from rlx.io import tokenizer as tokenizer_io
 from rlx.learner import optimizer
 from rlx.models import transformer
-from rlx.stages import end_step
-from rlx.stages import learner as learner_lib
-from rlx.stages import methods as methods_lib
-from rlx.stages import passes as passes_lib
-from rlx.stages import rewards_advantages
-from rlx.stages import score
-from rlx.stages import update_policy
-from rlx.stages import update_prm
-from rlx.stages import update_value
+from rlx.stages import (
+    end_step, learner as learner_lib, methods as methods_lib, passes as passes_lib,
+    rewards_advantages, score, update_policy, update_prm, update_value)
 
 
 def device_stages(c: keys.Config, methods: methods_lib.Methods,

@@ -11,17 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlx.advantages import combine
-from rlx.build import keys
-from rlx.build import methods as build_methods
-from rlx.build import options as options_lib
-from rlx.build import plan as plan_lib
-from rlx.core import fields
-from rlx.core import records
-from rlx.core import resolve
-from rlx.io import rows as io_rows
-from rlx.io import trackers
-from rlx.stages import host_fields
-from rlx.stages import methods as methods_lib
+from rlx.build import keys, methods as build_methods, options as options_lib, plan as plan_lib
+from rlx.core import fields, records, resolve
+from rlx.io import rows as io_rows, trackers
+from rlx.stages import host_fields, methods as methods_lib
 from rlx.verifiers import judge
 
 _ROWS = 2**20  # Completions of a step: methods hold a few arrays with so many rows.
@@ -183,8 +176,7 @@ def _check_model(c: keys.Config, methods: methods_lib.Methods) -> None:
     _refuse(c, "model.frozen_dtype", f"None or model.dtype={c.model.dtype}; in another the PRM "
             "would differ from its own start")
   if c.model.attention == "cudnn" and c.model.dtype != "bfloat16":
-    _refuse(c, "model.attention",
-            f"blocks with model.dtype={c.model.dtype}; cudnn needs bfloat16")
+    _refuse(c, "model.attention", f"blocks with model.dtype={c.model.dtype}; cudnn needs bfloat16")
   if c.lora.rank and c.prm.path is not None:
     _refuse(c, "prm.path", "None with lora.rank: PRM and policy are adapters over one base")
 

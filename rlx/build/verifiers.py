@@ -9,20 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from rlx.build import keys
-from rlx.build import options as options_lib
-from rlx.build import plan as plan_lib
-from rlx.build import validation
-from rlx.core import fields
-from rlx.core import records
-from rlx.core import resolve
-from rlx.core import rng
+from rlx.build import keys, options as options_lib, plan as plan_lib, validation
+from rlx.core import fields, records, resolve, rng
 from rlx.io import tokenizer as tokenizer_io
 from rlx.learner import hosts
-from rlx.stages import collect
-from rlx.stages import methods as methods_lib
-from rlx.stages import outcomes
-from rlx.stages import texts as texts_lib
+from rlx.stages import collect, methods as methods_lib, outcomes, texts as texts_lib
 from rlx.verifiers import pool
 
 
@@ -30,8 +21,7 @@ def readers_of(c: keys.Config, methods: methods_lib.Methods) -> list[str]:
   """Config keys of the methods that read the verdict."""
   readers = methods.readers() | {"rollouts.filter_groups": methods.filter_groups}
   if methods.needs("prm_logps_BT") and c.prm.order != "none": readers["prm.loss"] = methods.prm
-  return [key for key, fn in readers.items()
-          if "outcome_B" in map(fields.column, fn.required)]
+  return [key for key, fn in readers.items() if "outcome_B" in map(fields.column, fn.required)]
 
 
 def pool_of(c: keys.Config, prompts: Sequence[records.Prompt]) -> pool.Pool:
@@ -87,8 +77,7 @@ def demonstrations_of(c: keys.Config, texts: texts_lib.Texts,
     ValueError: a demonstration is longer than rollouts.max_tokens.
   """
   if c.rollouts.demonstration.name is None: return collect.Demonstrations(None)
-  written = resolve.bind("prompts.datasets", c.rollouts.demonstration,
-                         "rollouts.demonstration")
+  written = resolve.bind("prompts.datasets", c.rollouts.demonstration, "rollouts.demonstration")
   ids_of = {}
   for p in prompts:
     draw = np.random.default_rng([c.seed, rng.number(p.id)])

@@ -8,8 +8,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
-AGGREGATES = ("min", "max", "sum", "mean", "last", "prod", "geo", "mean_logit",
-              "mean_odds")
+AGGREGATES = ("min", "max", "sum", "mean", "last", "prod", "geo", "mean_logit", "mean_odds")
 
 
 def where_valid(x, mask):
@@ -32,8 +31,7 @@ def var(x, mask, axis=None, keepdims=False):
   """Unbiased variance (n - 1) of `x` where `mask`; 0 where n < 2."""
   centred = where_valid(x - mean(x, mask, axis, keepdims=True), mask)
   count = jnp.sum(mask, axis=axis, keepdims=keepdims)
-  return (jnp.sum(centred**2, axis=axis, keepdims=keepdims)
-          / jnp.maximum(count - 1, 1))
+  return (jnp.sum(centred**2, axis=axis, keepdims=keepdims) / jnp.maximum(count - 1, 1))
 
 
 def root(x):
@@ -118,5 +116,4 @@ def accumulate(x_BT, decay_BT, reverse=False):
   def join(early, late):
     return early[0] * late[0], late[0] * early[1] + late[1]
   decay_BT = jnp.broadcast_to(decay_BT, x_BT.shape).astype(x_BT.dtype)
-  return jax.lax.associative_scan(join, (decay_BT, x_BT), reverse=reverse,
-                                  axis=1)[1]
+  return jax.lax.associative_scan(join, (decay_BT, x_BT), reverse=reverse, axis=1)[1]

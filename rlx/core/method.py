@@ -7,8 +7,7 @@ from typing import Any, Callable, Literal, Mapping, TypeVar, get_args, get_origi
 import jax
 import jax.numpy as jnp
 
-from rlx.core import axes
-from rlx.core import fields
+from rlx.core import axes, fields
 
 Function = TypeVar("Function", bound=Callable)
 COMPUTED: Any = None  # Default of arguments in `whole`, which are never None inside of the method.

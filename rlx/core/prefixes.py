@@ -4,8 +4,7 @@ TEMPO, Tran et al. 2025, arXiv:2509.18314.
 """
 import jax.numpy as jnp
 
-from rlx.core import axes
-from rlx.core import masked
+from rlx.core import axes, masked
 
 
 def values(tokens_BT, mask_BT, outcome_PG, valid_PG):
@@ -25,8 +24,7 @@ def values(tokens_BT, mask_BT, outcome_PG, valid_PG):
   Returns:
     values_BT, 0 on padding and where not valid.
   """
-  axes.dims(tokens_BT=tokens_BT, mask_BT=mask_BT, outcome_PG=outcome_PG,
-            valid_PG=valid_PG)
+  axes.dims(tokens_BT=tokens_BT, mask_BT=mask_BT, outcome_PG=outcome_PG, valid_PG=valid_PG)
   by_group = lambda x_BT: x_BT.reshape(*valid_PG.shape, -1)
   tokens_PGT, mask_PGT = by_group(tokens_BT), by_group(mask_BT)
   same_PGGT = ((tokens_PGT[:, :, None] == tokens_PGT[:, None])
@@ -34,8 +32,7 @@ def values(tokens_BT, mask_BT, outcome_PG, valid_PG):
   # How many tokens two completions share, and not a sum along them: of the arrays with
   # four axes none has to be kept.
   t, width = jnp.arange(mask_BT.shape[1])[None, None, None, :], mask_BT.shape[1]
-  common_PGG1 = jnp.min(jnp.where(same_PGGT, width, t), axis=3, initial=width,
-                        keepdims=True)
+  common_PGG1 = jnp.min(jnp.where(same_PGGT, width, t), axis=3, initial=width, keepdims=True)
   shares_PGGT = (t < common_PGG1) & valid_PG[:, None, :, None]
   values_PGT = masked.mean(jnp.broadcast_to(
       outcome_PG[:, None, :, None], shares_PGGT.shape), shares_PGGT, axis=2)

@@ -206,8 +206,7 @@ class Batch:
 
   def tree_flatten_with_keys(self):
     names = tuple(sorted(self.columns))
-    return ([(jax.tree_util.GetAttrKey(n), self.columns[n]) for n in names],
-            (names, self.group))
+    return ([(jax.tree_util.GetAttrKey(n), self.columns[n]) for n in names], (names, self.group))
 
   @classmethod
   def tree_unflatten(cls, aux, leaves):

@@ -25,8 +25,7 @@ from concurrent import futures
 from typing import TYPE_CHECKING, Any
 
 from rlx.core import resolve
-from rlx.environments import _worker
-from rlx.environments import interface
+from rlx.environments import _worker, interface
 from rlx.verifiers import process
 
 if TYPE_CHECKING: from rlx.core import records

@@ -4,9 +4,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rlx.core import records
-from rlx.evals import accuracy
-from rlx.evals import best_of_n
-from rlx.evals import pass_at_k
+from rlx.evals import accuracy, best_of_n, pass_at_k
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
@@ -31,15 +29,13 @@ def at_k(outcome_PG: np.ndarray, answers: list[str | None],
   right_PG = np.where(np.isnan(outcome_PG), np.nan, outcome_PG > 0.5)
   values: dict[str, Sequence | np.ndarray] = {}
   def vote(k, weight_PG=(None,) * p):
-    return [pass_at_k.maj_at_k(*row, k, w) for *row, w in zip(
-        answers_PG, outcome_PG, weight_PG)]
+    return [pass_at_k.maj_at_k(*row, k, w) for *row, w in zip(answers_PG, outcome_PG, weight_PG)]
   for k in [2**i for i in range(g.bit_length()) if 2**i <= g]:
     values |= {f"pass@{k}": pass_at_k.estimate_each(outcome_PG, k), f"maj@{k}": vote(k)}
     values |= {f"weighted@{k}/{name}": vote(k, w_PG) for name, w_PG in weights.items()}
     values |= {f"best@{k}/{name}": [best_of_n.at_n(*row, k)[1] for row in zip(
         score_PG, right_PG)] for name, score_PG in scores.items()}
-  return {name: accuracy.interval(np.array(value_P)[:, None])
-          for name, value_P in values.items()}
+  return {name: accuracy.interval(np.array(value_P)[:, None]) for name, value_P in values.items()}
 
 
 def text_metrics(outcome_PG: np.ndarray, answers: list[str | None], finish_B: np.ndarray,

@@ -2,8 +2,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from rlx.evals import accuracy
-from rlx.evals import best_of_n
+from rlx.evals import accuracy, best_of_n
 
 
 def reliability(probability_B: npt.ArrayLike, outcome_B: npt.ArrayLike, group_B: npt.ArrayLike, *,
@@ -34,8 +33,7 @@ def reliability(probability_B: npt.ArrayLike, outcome_B: npt.ArrayLike, group_B:
   probability_B, outcome_B, group_B = map(np.asarray, (probability_B, outcome_B, group_B))
   bin_B = np.minimum((probability_B * bins).astype(int), bins - 1)
   def one(k):
-    rows = [np.flatnonzero((bin_B == k) & (group_B == g))
-            for g in np.unique(group_B[bin_B == k])]
+    rows = [np.flatnonzero((bin_B == k) & (group_B == g)) for g in np.unique(group_B[bin_B == k])]
     right = accuracy.interval(best_of_n.pad([outcome_B[row] for row in rows]))
     return dict(
         low_edge=k / bins, high_edge=(k + 1) / bins, n=sum(map(len, rows)), prompts=len(rows),

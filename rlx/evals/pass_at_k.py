@@ -144,8 +144,7 @@ def maj_at_k(answers: Sequence, outcome_G: npt.ArrayLike, k: int,
     votes_MA = sets_MG @ (np.asarray(weight_G, float)[known, None] * gave_GA)
   votes_MA = np.where(count_MA > 0, votes_MA, -1.0)
   first_MA = (votes_MA == votes_MA.max(axis=1, keepdims=True)) & (votes_MA >= 0)
-  return float(np.mean((first_MA & right_A).sum(axis=1)
-                       / np.maximum(first_MA.sum(axis=1), 1)))
+  return float(np.mean((first_MA & right_A).sum(axis=1) / np.maximum(first_MA.sum(axis=1), 1)))
 
 
 @functools.lru_cache(maxsize=None)

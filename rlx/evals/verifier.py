@@ -43,8 +43,7 @@ def report(verdict_N: npt.ArrayLike, label_N: npt.ArrayLike,
   parts = {"all": np.ones(len(verdict_N), bool)}
   if strata_N is not None:
     parts |= {s: np.asarray(strata_N) == s for s in np.unique(strata_N).tolist()}
-  return {name: _metrics(verdict_N[part_N], label_N[part_N])
-          for name, part_N in parts.items()}
+  return {name: _metrics(verdict_N[part_N], label_N[part_N]) for name, part_N in parts.items()}
 
 
 def false_positive_rates(verify: Callable, prompts: Sequence[records.Prompt],

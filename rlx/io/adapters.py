@@ -10,12 +10,8 @@ import jax
 import numpy as np
 import scipy.linalg
 
-from rlx.io import shards
-from rlx.io import strict_json
-from rlx.io import tables
-from rlx.models import families
-from rlx.models import lora
-from rlx.models import transformer
+from rlx.io import shards, strict_json, tables
+from rlx.models import families, lora, transformer
 
 Leaves = dict[str, tables.Readable]
 

@@ -13,9 +13,7 @@ from jax.experimental import multihost_utils
 import numpy as np
 import orbax.checkpoint as ocp
 
-from rlx.io import strict_json
-from rlx.io import tables
-from rlx.io import terminal
+from rlx.io import strict_json, tables, terminal
 
 # A file in each checkpoint: its number as `step`, and {file: [bytes, CRC-32]} as `files`.
 _SEAL = "CHECKSUMS"

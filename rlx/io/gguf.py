@@ -12,10 +12,8 @@ import zlib
 
 import numpy as np
 
-from rlx.io import gguf_file
-from rlx.io import tables
-from rlx.models import families
-from rlx.models import transformer
+from rlx.io import gguf_file, tables
+from rlx.models import families, transformer
 
 _FAMILIES = {  # general.architecture -> the family; Mixtral is a llama with experts.
     "llama": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "smollm3": "smollm3",
@@ -47,8 +45,7 @@ _IGNORED = {"attention.value_length", "rope.dimension_count", "rope.scaling.fine
             "vocab_size", *(f"rope.scaling.{key}" for key in _SCALING)}
 _INFLATION = 50  # Zeros compress more than that; weights shrink by a tenth.
 _LLAMA3 = "rope_freqs.weight"
-_FACTORS = {"rope_factors_short.weight": "short_factor",
-            "rope_factors_long.weight": "long_factor"}
+_FACTORS = {"rope_factors_short.weight": "short_factor", "rope_factors_long.weight": "long_factor"}
 
 
 def open_model(path: str | pathlib.Path) -> tuple[

@@ -88,8 +88,7 @@ def read(path: str | pathlib.Path) -> Description:
   if (longest := max(map(len, tokens), default=0)) > _LONGEST:
     raise ValueError(f"{path}: tokenizer.ggml.tokens has one of {longest} characters; at most "
                      f"{_LONGEST}.")
-  ids = {key: get(f"{key}_token_id") for key in
-         ("bos", "eos", "padding", "unknown", "eot", "eom")}
+  ids = {key: get(f"{key}_token_id") for key in ("bos", "eos", "padding", "unknown", "eot", "eom")}
   ids = {key: i for key, i in ids.items() if i is not None}
   for key, i in ids.items():
     if type(i) is not int or not 0 <= i < len(tokens):

@@ -6,13 +6,9 @@ import pathlib
 import jax.numpy as jnp
 import numpy as np
 
-from rlx.io import shards
-from rlx.io import strict_json
-from rlx.io import tables
-from rlx.io import tokenizer as tokenizer_io
-from rlx.models import families
+from rlx.io import shards, strict_json, tables, tokenizer as tokenizer_io
+from rlx.models import families, transformer
 from rlx.models.families import _config
-from rlx.models import transformer
 
 SHARD_BYTES = 5 * 10**9
 # Fields of DecoderConfig that belong to a run, not to a model.

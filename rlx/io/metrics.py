@@ -7,8 +7,7 @@ import pathlib
 import sys
 from typing import Any
 
-from rlx.io import strict_json
-from rlx.io import trackers as trackers_lib
+from rlx.io import strict_json, trackers as trackers_lib
 
 
 class Writer:

@@ -12,10 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rlx.io import hf as hf_io
-from rlx.io import shards
-from rlx.io import strict_json
-from rlx.io import tables
+from rlx.io import hf as hf_io, shards, strict_json, tables
 from rlx.models import transformer
 
 _FILE = 2**20, 2**25  # Smallest and largest size of the files of params/, approximately, in bytes.

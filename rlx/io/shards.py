@@ -12,13 +12,10 @@ import ml_dtypes
 import numpy as np
 import safetensors
 
-from rlx.io import strict_json
-from rlx.io import tables
-from rlx.io import terminal
+from rlx.io import strict_json, tables, terminal
 
 _INDEX = "model.safetensors.index.json"
-_DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16,
-           "BF16": ml_dtypes.bfloat16}
+_DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": ml_dtypes.bfloat16}
 _NAMES = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
 _BLOCK = 2**22  # Bytes that are cast and written at once.
 _HEADER = strict_json.LARGEST  # Bytes; 100,000 tensors need 12 million.
@@ -48,8 +45,7 @@ def tensors(path: pathlib.Path) -> tuple[pathlib.Path, dict[str, Stored]]:
     ValueError: a file is missing, damaged or outside of the folder, a dtype is not a float, or the
       index does not agree with the shards.
   """
-  index, present = path / _INDEX, {p.name for p in path.glob("*.safetensors")
-                                   if p.is_file()}
+  index, present = path / _INDEX, {p.name for p in path.glob("*.safetensors") if p.is_file()}
   if not index.is_file():
     if "model.safetensors" not in present:
       others = sorted(p.name for p in path.iterdir() if p.suffix in _OTHERS)

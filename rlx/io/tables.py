@@ -198,8 +198,7 @@ def _letters(path, index):
 
 def _foreign_shape(layout, sizes):
   groups = re.findall(r"\((\w+)\)|(\w)", layout)
-  return tuple(math.prod(sizes[a] for a in group or single)
-               for group, single in groups)
+  return tuple(math.prod(sizes[a] for a in group or single) for group, single in groups)
 
 
 def _split(layout, ours):

@@ -8,10 +8,7 @@ import pathlib
 import tempfile
 from typing import Any
 
-from rlx.io import bounded
-from rlx.io import gguf_tokenizer
-from rlx.io import hub
-from rlx.io import strict_json
+from rlx.io import bounded, gguf_tokenizer, hub, strict_json
 
 # Without this transformers warns at every start that PyTorch is missing, which rlx does not use.
 os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
@@ -78,8 +75,7 @@ class Tokenizer:
 
   def decode(self, ids: Sequence[int]) -> str:
     """Ids -> text without special tokens, otherwise exact."""
-    return self.hf.decode(ids, skip_special_tokens=True,
-                          clean_up_tokenization_spaces=False)
+    return self.hf.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
   def pieces(self, ids: Sequence[int]) -> list[str]:
     """The text that each id adds; joined they equal `decode(ids)`.
@@ -257,8 +253,7 @@ def characters(alphabet: str) -> Tokenizer:
     raise ValueError(f"alphabet={alphabet!r} repeats a character.")
   vocabulary = {t: i for i, t in enumerate(["<pad>", "<eos>", *alphabet])}
   core = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary))
-  core.pre_tokenizer = tokenizers.pre_tokenizers.Split(
-      tokenizers.Regex(r"[\s\S]"), "isolated")
+  core.pre_tokenizer = tokenizers.pre_tokenizers.Split(tokenizers.Regex(r"[\s\S]"), "isolated")
   core.decoder = tokenizers.decoders.Fuse()  # Without it, spaces join the tokens.
   return wrap(transformers.PreTrainedTokenizerFast(
       tokenizer_object=core, pad_token="<pad>", eos_token="<eos>"))

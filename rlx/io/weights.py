@@ -5,12 +5,7 @@ import pathlib
 
 import jax
 
-from rlx.io import gguf
-from rlx.io import hf
-from rlx.io import hub
-from rlx.io import params as params_io
-from rlx.io import tables
-from rlx.io import tokenizer
+from rlx.io import gguf, hf, hub, params as params_io, tables, tokenizer
 from rlx.models import transformer
 
 

@@ -6,8 +6,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from rlx.core import rng
-from rlx.core import schedule as schedules
+from rlx.core import rng, schedule as schedules
 
 PARAM_UPDATES = ("master", "stochastic")
 
@@ -44,10 +43,8 @@ def adamw(*, lr: float, warmup_steps: int = 0, schedule: str = "constant", total
   rate(0)  # Raises on invalid options before anything is compiled.
   mask = None if decay == "all" else lambda params: jax.tree.map_with_path(
       lambda path, _: not _is_vector(path[-1].key), params)
-  clip = (optax.identity() if max_grad_norm is None
-          else optax.clip_by_global_norm(max_grad_norm))
-  chain = optax.chain(clip, optax.adamw(rate, b1, b2, eps,
-                                        weight_decay=weight_decay, mask=mask))
+  clip = (optax.identity() if max_grad_norm is None else optax.clip_by_global_norm(max_grad_norm))
+  chain = optax.chain(clip, optax.adamw(rate, b1, b2, eps, weight_decay=weight_decay, mask=mask))
   return Optimizer(chain.init, chain.update, rate=lambda state: rate(count_updates(state)))
 
 

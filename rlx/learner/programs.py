@@ -292,8 +292,7 @@ def _convolution(op, lhs, rhs):
     n, k = lhs[labels[1].index(axis)], rhs[labels[2].index(axis)]
     out = op.results[0].shape[labels[3].index(axis)]
     low = int(values("pad", "0_0").split("_")[0])
-    stride, spread, spaced = (int(values(key, 1)) for key in
-                              ("stride", "rhs_dilate", "lhs_dilate"))
+    stride, spread, spaced = (int(values(key, 1)) for key in ("stride", "rhs_dilate", "lhs_dilate"))
     at = (np.arange(out)[:, None] * stride + np.arange(k)[None] * spread - low)
     pairs *= int(np.sum((at >= 0) & (at < (n - 1) * spaced + 1) & (at % spaced == 0)))
   out_shape = op.results[0].shape

@@ -88,10 +88,8 @@ def make(loss_fn: Callable, optimizer: Optimizer, *, microbatches: int = 1, shar
       grads, outputs = grad_fn(params, frozen, batch)
       return jax.tree.map(lambda g: g.astype(_at_least_float32(g.dtype)), grads), outputs
     parts = split(batch, microbatches, shards, group)
-    grads, (sums, _) = jax.eval_shape(
-        grad_fn, params, frozen, jax.tree.map(lambda x: x[0], parts))
-    zero = jax.tree.map(
-        lambda s: jnp.zeros(s.shape, _at_least_float32(s.dtype)), (grads, sums))
+    grads, (sums, _) = jax.eval_shape(grad_fn, params, frozen, jax.tree.map(lambda x: x[0], parts))
+    zero = jax.tree.map(lambda s: jnp.zeros(s.shape, _at_least_float32(s.dtype)), (grads, sums))
     def add(carry, part):
       grads, (sums, rows) = grad_fn(params, frozen, part)
       return jax.tree.map(jnp.add, carry, (grads, sums)), rows

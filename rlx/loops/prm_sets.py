@@ -22,16 +22,11 @@ import numpy as np
 
 from rlx import build
 from rlx.core import records
-from rlx.evals import accuracy
-from rlx.evals import best_of_n
-from rlx.evals import reward_model
-from rlx.evals import step_errors
+from rlx.evals import accuracy, best_of_n, reward_model, step_errors
 from rlx.io import rows as io_rows
 from rlx.learner import hosts
-from rlx.rollouts import padding
-from rlx.rollouts import trajectories
-from rlx.stages import passes as passes_lib
-from rlx.stages import texts as texts_lib
+from rlx.rollouts import padding, trajectories
+from rlx.stages import passes as passes_lib, texts as texts_lib
 from rlx.verifiers import steps as verifier_steps
 
 
@@ -202,8 +197,7 @@ def first_errors(run: build.Run, verifier: str, prompts: list[records.Prompt], t
     n = len(verifier_steps.boundaries(text, separator))
     is_known = (n == len(verdicts_J) > 0 and finish != cut
                 and not np.isnan([outcome, *verdicts_J]).any())
-    first = next((j for j, v in enumerate(verdicts_J) if v < 0.5),
-                 -1 if outcome > 0.5 else n - 1)
+    first = next((j for j, v in enumerate(verdicts_J) if v < 0.5), -1 if outcome > 0.5 else n - 1)
     labels.append(first if is_known else np.nan)
   return np.array(labels, float)
 
@@ -270,18 +264,14 @@ def preferences(scores_: dict[str, np.ndarray], right_B: np.ndarray, problem_B: 
   metrics = {}
   for name, score_B in scores_.items():
     score_B, right_B = np.asarray(score_B, float), np.asarray(right_B)
-    sides_P = [(score_B[rows][right_B[rows]], score_B[rows][~right_B[rows]])
-               for rows in rows_P]
+    sides_P = [(score_B[rows][right_B[rows]], score_B[rows][~right_B[rows]]) for rows in rows_P]
     pairs_P = [np.broadcast_arrays(better[:, None], worse) for better, worse in sides_P]
     count_P = np.array([better.size for better, _ in pairs_P])
     right_P = np.nan_to_num([reward_model.pair_accuracy(*p) for p in pairs_P]) * count_P
-    share = lambda p: (right_P[p].sum() / count_P[p].sum() if count_P[p].any()
-                       else float("nan"))
+    share = lambda p: (right_P[p].sum() / count_P[p].sum() if count_P[p].any() else float("nan"))
     for part, chosen in {"": np.arange(len(rows_P)), **parts}.items():
-      metrics[f"pair/{name}{part}"] = accuracy.bootstrap(
-          lambda p: share(chosen[p]), len(chosen))
-    each_P = [reward_model.one_to_many(score_B[None, rows], right_B[None, rows])
-              for rows in rows_P]
+      metrics[f"pair/{name}{part}"] = accuracy.bootstrap(lambda p: share(chosen[p]), len(chosen))
+    each_P = [reward_model.one_to_many(score_B[None, rows], right_B[None, rows]) for rows in rows_P]
     column = lambda key: np.array([x[key] for x in each_P])[:, None]
     if each_P: metrics[f"one_to_many/{name}"] = accuracy.interval(column("accuracy")) | dict(
         mrr=accuracy.interval(column("mrr"))["mean"])

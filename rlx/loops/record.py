@@ -10,17 +10,14 @@ from typing import Any
 
 from rlx.build import keys
 from rlx.core import options
-from rlx.io import hub
-from rlx.io import run_folder
-from rlx.io import strict_json
+from rlx.io import hub, run_folder, strict_json
 from rlx.learner import hosts
 
 # Keys that cannot change once a run has a checkpoint: its state or its metrics depend on them.
 FIXED = ("seed", "model.path", "model.param_dtype", "model.param_update", "lora", "prompts",
          "prm.path", "prm.reference", "rollouts.rehearsal", "eval.split", "eval.prompts")
 FREE = ("prompts.per_step",)  # Keys below FIXED that may change nevertheless.
-PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "transformers",
-            "numpy")
+PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "transformers", "numpy")
 
 
 def record(config: keys.Config, workdir: str | os.PathLike, **more: Any) -> dict[str, Any]:
@@ -83,8 +80,7 @@ def _commit() -> str | None:
   """Returns the git commit of this code, with + if files were modified; None outside git."""
   here = pathlib.Path(__file__).parent
   def git(*args: str) -> str | None:
-    done = subprocess.run(["git", "-C", here, *args], capture_output=True,
-                          text=True, check=False)
+    done = subprocess.run(["git", "-C", here, *args], capture_output=True, text=True, check=False)
     return done.stdout.strip() if done.returncode == 0 else None
   commit = git("rev-parse", "HEAD")
   return commit and commit + ("+" if git("status", "--porcelain") else "")

@@ -14,21 +14,15 @@ from typing import Any, NoReturn
 import numpy as np
 
 from rlx import build
-from rlx.build import keys
-from rlx.build import memory as run_memory
-from rlx.build import options as options_lib
+from rlx.build import keys, memory as run_memory, options as options_lib
+from rlx.core import records, rng
 from rlx.core.options import key
-from rlx.core import records
-from rlx.core import rng
 from rlx.evals import accuracy
-from rlx.io import progress
-from rlx.io import report as report_lib
-from rlx.io import run_folder
+from rlx.io import progress, report as report_lib, run_folder
 from rlx.learner import hosts
 from rlx.loops import session
 from rlx.rollouts import padding
-from rlx.stages import annotate
-from rlx.stages import host_state
+from rlx.stages import annotate, host_state
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -133,8 +127,7 @@ def completion_rows(run: build.Run, annotated: annotate.Annotated, batch: record
   completions = padding.completions(rollouts)[:n]
   prompts = [tokenizer.decode(ids[x - k:x]) for ids, k in zip(
       rollouts.tokens_BS[:n], rollouts.prompt_len_B)]
-  process_BT = (batch.prm_logps_BT - batch.prm_ref_logps_BT if "prm_logps_BT" in batch
-                else None)
+  process_BT = (batch.prm_logps_BT - batch.prm_ref_logps_BT if "prm_logps_BT" in batch else None)
   rows = []
   for b, (prompt, ids) in enumerate(zip(prompts, completions)):
     mask_T, verdict = batch.action_BT[b], float(batch.outcome_B[b])

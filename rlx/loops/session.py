@@ -20,19 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from rlx.build import keys
-from rlx.build import options as options_lib
-from rlx.core.options import key
+from rlx.build import keys, options as options_lib
 from rlx.core import records
-from rlx.io import checkpoint
-from rlx.io import curves
-from rlx.io import hub
-from rlx.io import metrics as io_metrics
-from rlx.io import preemption
-from rlx.io import progress
-from rlx.io import run_folder
-from rlx.io import strict_json
-from rlx.io import trackers
+from rlx.core.options import key
+from rlx.io import (
+    checkpoint, curves, hub, metrics as io_metrics, preemption, progress, run_folder, strict_json,
+    trackers)
 from rlx.learner import hosts
 from rlx.loops import record
 from rlx.prompts import iterator
@@ -73,8 +66,7 @@ class Session(contextlib.ExitStack):
     """
     self._config = record.record(config, self.workdir, **versions)
     self._baseline = _baseline(self.options.baseline, self._config)
-    self._checkpoints = checkpoint.Checkpoints(
-        self.workdir, max_to_keep=self.options.max_to_keep)
+    self._checkpoints = checkpoint.Checkpoints(self.workdir, max_to_keep=self.options.max_to_keep)
     self._checkpoints.check_room(_select_saved(shapes))
     self.clock.lap("build")
 

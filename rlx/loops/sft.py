@@ -9,8 +9,7 @@ import dataclasses
 import os
 from typing import Any
 
-from rlx.build import keys
-from rlx.build import sft as build_sft
+from rlx.build import keys, sft as build_sft
 from rlx.core.options import key
 from rlx.io import hf
 from rlx.loops import session
@@ -38,8 +37,7 @@ def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | N
     for step in s.steps():
       policy, policy_opt, metrics, _ = run.update(
           s.state.policy, s.state.policy_opt, run.batch(step))
-      s.state = dataclasses.replace(
-          s.state, step=step + 1, policy=policy, policy_opt=policy_opt)
+      s.state = dataclasses.replace(s.state, step=step + 1, policy=policy, policy_opt=policy_opt)
       s.clock.lap("policy", policy)
       s.write({f"sft/{name}": value for name, value in metrics.items()})
     if not s.is_done:

@@ -23,13 +23,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlx import build
-from rlx.core import ranges
-from rlx.core import records
-from rlx.core import rng
+from rlx.core import ranges, records, rng
 from rlx.evals import best_of_n
 from rlx.io import rows as io_rows
-from rlx.learner import hosts
-from rlx.learner import sharding
+from rlx.learner import hosts, sharding
 from rlx.loops import prm_sets
 from rlx.rewards import step_labels
 from rlx.rollouts import padding
@@ -125,8 +122,7 @@ def label(path: str | os.PathLike, run: build.Run, state: records.TrainState,
         rng.key(run.passes.seed, "values")))
     texts = [run.texts.tokenizer.decode(starts[b // k] + ids)
              for b, ids in enumerate(padding.completions(rollouts)[:len(some) * k])]
-    wins_PG = run.pool.verify(
-        [prompts[i] for i, _ in some for _ in range(k)], texts).reshape(-1, k)
+    wins_PG = run.pool.verify([prompts[i] for i, _ in some for _ in range(k)], texts).reshape(-1, k)
     run.pool.check(run.annotate.max_error_rate)
     return wins_PG, rollouts.completion_len_B.reshape(-1, k).sum(axis=1)
 

@@ -16,21 +16,14 @@ import jax
 import numpy as np
 
 from rlx import build
-from rlx.build import keys
-from rlx.build import options as options_lib
-from rlx.core.options import key
+from rlx.build import keys, options as options_lib
 from rlx.core import records
-from rlx.evals import at_k
-from rlx.evals import prm_metrics
-from rlx.io import curves
-from rlx.io import report as report_lib
-from rlx.loops import prm_sets
-from rlx.loops import session
-from rlx.loops import stored
+from rlx.core.options import key
+from rlx.evals import at_k, prm_metrics
+from rlx.io import curves, report as report_lib
+from rlx.loops import prm_sets, session, stored
 from rlx.rewards import step_labels
-from rlx.stages import annotate
-from rlx.stages import collect
-from rlx.stages import place
+from rlx.stages import annotate, collect, place
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -105,8 +98,7 @@ def _place(run: build.Run, state: records.TrainState, annotated: annotate.Annota
            labels_BT: np.ndarray) -> place.Placed:
   """The batch on the mesh: with log-probs, or with labels for a head."""
   if run.passes.head_parts is None: return run.score(state, run.place(annotated))
-  return run.place(annotated.replace(
-      batch=annotated.batch.replace(labels_BT=labels_BT))).append(0)
+  return run.place(annotated.replace(batch=annotated.batch.replace(labels_BT=labels_BT))).append(0)
 
 
 def _measure(batch: records.Batch) -> dict[str, jax.Array]:
@@ -159,8 +151,7 @@ def measure_prm(run: build.Run, state: records.TrainState,
   steps = prm_sets.score(run, state, [x.prompt for x in rows], [x.ids for x in rows])
   scores = prm_sets.scores(steps)
   outcome_PG = np.reshape([x.verdict for x in rows], (-1, size))
-  metrics = at_k.at_k(
-      outcome_PG, run.texts.answers([x.row["completion"] for x in rows]), scores)
+  metrics = at_k.at_k(outcome_PG, run.texts.answers([x.row["completion"] for x in rows]), scores)
   label_B = np.array([x.row.get("label") for x in rows], float)  # None is NaN.
   metrics["prm"] = {"held out": prm_sets.compare_sampled(scores, outcome_PG)}
   if not np.isnan(label_B).all():

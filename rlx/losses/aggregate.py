@@ -8,9 +8,8 @@ from typing import Literal, get_args
 import jax.numpy as jnp
 from jax import Array
 
-from rlx.core import masked
+from rlx.core import masked, records
 from rlx.core.method import method
-from rlx.core import records
 
 Mode = Literal["token-mean", "token-sum", "seq-mean-token-sum", "seq-mean-token-mean",
                "seq-mean-token-sum-norm"]

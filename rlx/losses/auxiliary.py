@@ -9,12 +9,9 @@ from typing import Annotated
 import jax.numpy as jnp
 from jax import Array
 
+from rlx.core import ranges, records
 from rlx.core.method import COMPUTED, method
-from rlx.core import ranges
-from rlx.core import records
-from rlx.losses import aggregate
-from rlx.losses import divergence
-from rlx.losses import reward_model
+from rlx.losses import aggregate, divergence, reward_model
 
 
 def _class_weights(outcome_B, learn_B, finish_B, *, balanced):

@@ -2,8 +2,7 @@
 import jax.numpy as jnp
 from jax import Array
 
-from rlx.core import masked
-from rlx.core import records
+from rlx.core import masked, records
 from rlx.losses import aggregate
 
 
@@ -26,8 +25,7 @@ def policy(scored: records.Batch) -> dict[str, records.Weighted]:
   if "entropy_BT" in s:
     out["entropy"] = aggregate.mean(s.entropy_BT, s.learn_BT)
   if "sampler_logps_BT" in s and "old_logps_BT" in s:
-    out["sampler_gap"] = aggregate.mean(
-        jnp.abs(s.old_logps_BT - s.sampler_logps_BT), s.learn_BT)
+    out["sampler_gap"] = aggregate.mean(jnp.abs(s.old_logps_BT - s.sampler_logps_BT), s.learn_BT)
   return out
 
 

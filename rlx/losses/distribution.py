@@ -17,10 +17,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from rlx.core.method import COMPUTED, method
 from rlx.core import ranges
-from rlx.losses import _ratio
-from rlx.losses import divergence
+from rlx.core.method import COMPUTED, method
+from rlx.losses import _ratio, divergence
 
 _TIE = 1e-5  # nats, within which a token is as likely as the most likely one
 
@@ -102,8 +101,7 @@ def simko(logps_BT: Array, old_logps_BT: Array, top_logps_BTK: Array, entropy_BT
                        (1 - alpha) * logps_BT + alpha * jnp.mean(top_logps_BTK, axis=2),
                        logps_BT)
   # The value of one with the gradient of the other: x - x is 0 whatever x is.
-  logps_BT = jax.lax.stop_gradient(logps_BT) + (
-      mixed_BT - jax.lax.stop_gradient(mixed_BT))
+  logps_BT = jax.lax.stop_gradient(logps_BT) + (mixed_BT - jax.lax.stop_gradient(mixed_BT))
   is_top_BT = logps_BT >= top_logps_BTK[:, :, 0] - _TIE
   advantages_BT = jnp.where(is_fork_BT & is_top_BT & (advantages_BT < 0),
                             penalty * advantages_BT, advantages_BT)

@@ -8,9 +8,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from rlx.core import masked
+from rlx.core import masked, ranges
 from rlx.core.method import method
-from rlx.core import ranges
 
 Kind = Literal["k1", "abs", "k2", "k3", "k1+", "abs+", "k2+", "k3+"]
 KINDS = get_args(Kind)

@@ -1,8 +1,8 @@
 """Entropy of the policy, as a bonus."""
 from jax import Array
 
-from rlx.core.method import method
 from rlx.core import ranges
+from rlx.core.method import method
 
 
 @method

@@ -21,9 +21,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from rlx.core import masked
+from rlx.core import masked, ranges
 from rlx.core.method import COMPUTED, method
-from rlx.core import ranges
 from rlx.losses import _ratio
 
 

@@ -17,10 +17,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from rlx.core import masked
+from rlx.core import masked, ranges, records
 from rlx.core.method import COMPUTED, method
-from rlx.core import ranges
-from rlx.core import records
 from rlx.losses import aggregate
 
 

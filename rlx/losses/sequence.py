@@ -11,9 +11,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from rlx.core import masked
+from rlx.core import masked, ranges
 from rlx.core.method import method
-from rlx.core import ranges
 from rlx.losses import _ratio
 
 
@@ -94,8 +93,7 @@ def gmpo(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: A
   """
   d_BT = logps_BT - old_logps_BT
   sign_BT = jnp.sign(advantages_BT)
-  c_BT = sign_BT * jnp.minimum(
-      sign_BT * d_BT, sign_BT * jnp.clip(d_BT, -clip_low, clip_high))
+  c_BT = sign_BT * jnp.minimum(sign_BT * d_BT, sign_BT * jnp.clip(d_BT, -clip_low, clip_high))
   mean = lambda x_BT: masked.mean(x_BT, learn_BT, axis=1, keepdims=True)
   return jnp.broadcast_to(-mean(advantages_BT) * jnp.exp(mean(c_BT)), c_BT.shape), dict(
       clip_low=(advantages_BT < 0) & (d_BT < -clip_low),
@@ -165,8 +163,7 @@ def pacs(logps_BT: Array, old_logps_BT: Array, learn_BT: Array, outcome_PG: Arra
   """
   score_PG = score_scale * jnp.sum(logps_BT - old_logps_BT, axis=1).reshape(learn_PG.shape)
   n_P1 = jnp.sum(learn_PG, axis=1, keepdims=True)
-  z_PG = ((n_P1 * score_PG - jnp.sum(score_PG, axis=1, keepdims=True))
-          / jnp.maximum(n_P1 - 1, 1))
+  z_PG = ((n_P1 * score_PG - jnp.sum(score_PG, axis=1, keepdims=True)) / jnp.maximum(n_P1 - 1, 1))
   loss_PG = masked.where_valid(jax.nn.softplus(z_PG) - outcome_PG * z_PG, n_P1 > 1)
   return jnp.broadcast_to(loss_PG.reshape(-1, 1), logps_BT.shape)
 
@@ -268,8 +265,7 @@ def crew_dpo(logps_BT: Array, ref_logps_BT: Array, old_logps_BT: Array, answer_s
   span_BT = answer_span_BT & learn_BT
   sure_PG = masked.mean(jnp.exp(old_logps_BT), span_BT, axis=1).reshape(learn_PG.shape)
   right_PG = outcome_PG > 0.5
-  return _pair(logps_BT, ref_logps_BT, sure_PG, learn_PG & right_PG, learn_PG & ~right_PG,
-               dpo_beta)
+  return _pair(logps_BT, ref_logps_BT, sure_PG, learn_PG & right_PG, learn_PG & ~right_PG, dpo_beta)
 
 
 def _pair(logps_BT, ref_logps_BT, score_PG, better_PG, worse_PG, beta):

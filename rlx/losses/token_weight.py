@@ -10,9 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from rlx.core import masked
+from rlx.core import masked, ranges
 from rlx.core.method import method
-from rlx.core import ranges
 from rlx.losses import _ratio
 
 
@@ -50,8 +49,7 @@ def top(entropy_BT: Array, learn_BT: Array, *,
   below = jnp.floor(at).astype(int)
   above = jnp.minimum(below + 1, last)
   pick = lambda i: jnp.take_along_axis(low, i, axis=1)
-  edge = pick(below) + masked.where_valid((pick(above) - pick(below)) * (at - below),
-                                          above > below)
+  edge = pick(below) + masked.where_valid((pick(above) - pick(below)) * (at - below), above > below)
   return (entropy_BT >= edge).astype(entropy_BT.dtype)
 
 

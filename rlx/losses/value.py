@@ -2,8 +2,8 @@
 import jax.numpy as jnp
 from jax import Array
 
-from rlx.core.method import method
 from rlx.core import ranges
+from rlx.core.method import method
 
 
 @method

@@ -55,8 +55,7 @@ def prepare(kind, valid_BS, segments_BS=None, branches_BS=None, *, positions_BS=
   if trunks is None: return mask_BQS
   trunk_PQS = prepare(kind, trunks.valid_PX, positions_BS=trunks.positions_PX, window=window)
   of_trunk = lambda x_PX: copy_to_rows(x_PX, trunks.trunk_OB)[:, None, :]
-  trunk_BQX = jnp.broadcast_to(of_trunk(trunks.valid_PX),
-                               (*valid_BS.shape, trunk_PQS.shape[1]))
+  trunk_BQX = jnp.broadcast_to(of_trunk(trunks.valid_PX), (*valid_BS.shape, trunk_PQS.shape[1]))
   if window:
     trunk_BQX &= positions_BS[:, :, None] - of_trunk(trunks.positions_PX) < window
   return Forked(trunk_PQS, jnp.concatenate([trunk_BQX, mask_BQS], axis=2), trunks.trunk_OB)
@@ -128,15 +127,13 @@ def _blocks(q_BQNH, k_BSKH, v_BSKH, mask_BQS, scale, softcap):
     mask_B11QS = mask_BQS[:, None, None, start:end, :seen]
     weights_BKRQS = jax.nn.softmax(
         jnp.where(mask_B11QS, scores_BKRQS, jnp.finfo(wide).min), axis=-1)
-    return jnp.einsum("BKRQS,BKSH->BKRQH", weights_BKRQS.astype(q_BQNH.dtype),
-                      v_BKSH[:, :, :seen])
+    return jnp.einsum("BKRQS,BKSH->BKRQH", weights_BKRQS.astype(q_BQNH.dtype), v_BKSH[:, :, :seen])
 
   # A block of queries skips the columns after its last query. At [32, 192, 8, 64] with 4
   # key-value heads, on two busy CPU cores: forward 268 -> 133 ms, with backward 505 -> 315;
   # blocks of 32 or 96 and a custom VJP are no faster.
   width = 64 * -(-q // 512)  # At most eight blocks.
-  out_BKRQH = jnp.concatenate(
-      [block(i, min(i + width, q)) for i in range(0, q, width)], axis=3)
+  out_BKRQH = jnp.concatenate([block(i, min(i + width, q)) for i in range(0, q, width)], axis=3)
   return out_BKRQH.transpose(0, 3, 1, 2, 4).reshape(b, q, n, h)
 
 

@@ -20,9 +20,7 @@ import jax
 import jax.numpy as jnp
 
 from rlx.core import axes
-from rlx.models import attention
-from rlx.models import lora
-from rlx.models import transformer
+from rlx.models import attention, lora, transformer
 
 
 @flax.struct.dataclass
@@ -381,8 +379,7 @@ def _attention(layer, config, y_DW, turns_HW, kv, masks, column):
   mass_PKQX = jnp.exp(prompt_PKQX - by_prompt(most_WKR1))
   mass_WKRT = jnp.exp(suffix_WKRT - most_WKR1)
   total_WKR1 = by_row(jnp.sum(mass_PKQX, **over)) + jnp.sum(mass_WKRT, **over)
-  out_PKQH = jnp.einsum(
-      "PKQX,PKXH->PKQH", mass_PKQX.astype(y_DW.dtype), prompt_v_PKXH, **float_)
+  out_PKQH = jnp.einsum("PKQX,PKXH->PKQH", mass_PKQX.astype(y_DW.dtype), prompt_v_PKXH, **float_)
   out_WKRH = by_token(jnp.einsum(
       "WKRT,WKTH->WKRH", by_suffix(mass_WKRT).astype(y_DW.dtype), suffix_v_WKTH, **float_))
   out_WKRH = (by_row(out_PKQH) + out_WKRH) / total_WKR1

@@ -10,10 +10,8 @@ import math
 import jax
 import jax.numpy as jnp
 
-from rlx.core import axes
-from rlx.core import masked
-from rlx.models import packing
-from rlx.models import transformer
+from rlx.core import axes, masked
+from rlx.models import packing, transformer
 
 REMOVED = -1e4  # nats, the log-prob of a token that a filter removes
 

@@ -27,8 +27,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlx.models import size
-from rlx.models import transformer
+from rlx.models import size, transformer
 
 
 # Widths of packed rows that hold their trunks, in multiples of S. More widths would fit slightly
@@ -174,8 +173,7 @@ def _lay_out_together(prompt_len_B, completion_len_B, trunk_B, rows, s, c):
       unit_b, start_b, n = first_fit(completion_len_B[b], c - stem)
       for i in range(n):
         mine = unit_b == i
-        units.append((b[mine], stem + start_b[mine],
-                      stem + completion_len_B[b[mine]].sum()))
+        units.append((b[mine], stem + start_b[mine], stem + completion_len_B[b[mine]].sum()))
     row, start, n = first_fit(np.array([n for *_, n in units], int), c)
     for (b, start_b, _), at in zip(units, row * c + start):
       trunk_B[b], trunk_at_B[b], branch_at_B[b] = b[0], at, at + start_b

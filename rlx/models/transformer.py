@@ -17,9 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlx.core import axes
-from rlx.models import attention
-from rlx.models import experts
-from rlx.models import lora
+from rlx.models import attention, experts, lora
 
 
 @dataclasses.dataclass(frozen=True)
@@ -629,5 +627,4 @@ def sum_gradients(config, d_O, letters):
 
 def _bias(module, leaf, shape):
   c = module.config
-  return module.param(leaf, nn.initializers.zeros, shape, c.param_dtype).astype(
-      c.dtype)
+  return module.param(leaf, nn.initializers.zeros, shape, c.param_dtype).astype(c.dtype)

@@ -26,8 +26,7 @@ def chat(prompt: records.Prompt, *, system: str | None = None, examples=()) -> l
   """
   turns = [] if system is None else [dict(role="system", content=system)]
   for question, answer in examples:
-    turns += [dict(role="user", content=question),
-              dict(role="assistant", content=answer)]
+    turns += [dict(role="user", content=question), dict(role="assistant", content=answer)]
   return turns + [dict(role="user", content=prompt.text)]
 
 

@@ -8,9 +8,8 @@ from typing import Literal
 import jax.numpy as jnp
 from jax import Array
 
-from rlx.core import masked
+from rlx.core import masked, ranges
 from rlx.core.method import method
-from rlx.core import ranges
 from rlx.rewards import _segments
 
 
@@ -80,8 +79,7 @@ def process(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, learn
     rewards_BT = jnp.where(last_BT, (outcome_B - others_B)[:, None], rewards_BT)
   if lam:
     decay_BT = jnp.where(learn_BT, jnp.asarray(lam, rewards_BT.dtype), 1)
-    rewards_BT = masked.where_valid(masked.accumulate(rewards_BT, decay_BT, reverse=True),
-                                    learn_BT)
+    rewards_BT = masked.where_valid(masked.accumulate(rewards_BT, decay_BT, reverse=True), learn_BT)
   if not include_last: rewards_BT = masked.where_valid(rewards_BT, ~last_BT)
   rewards_BT = _segments.sums(rewards_BT, ends_BT)
   metrics = {}

@@ -4,8 +4,8 @@ from typing import Annotated
 import jax.numpy as jnp
 from jax import Array
 
-from rlx.core.method import method
 from rlx.core import ranges
+from rlx.core.method import method
 
 
 @method
@@ -97,7 +97,6 @@ def surrogate(scores_BE: Array, lengths_B: Array, learn_B: Array, *, max_length:
     Array([2., 0.], dtype=float32)
   """
   x_B = lengths_B / max_length
-  length_B = jnp.where(x_B <= peak, 1 - (1 - x_B / peak)**2,
-                       1 - 2 * ((x_B - peak) / (1 - peak))**2)
+  length_B = jnp.where(x_B <= peak, 1 - (1 - x_B / peak)**2, 1 - 2 * ((x_B - peak) / (1 - peak))**2)
   return jnp.where(scores_BE[:, 0] > 0.5, jnp.mean(scores_BE, axis=1) + length_B,
                    jnp.minimum(length_B, 0))

@@ -25,9 +25,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from rlx.core import masked
+from rlx.core import masked, ranges
 from rlx.core.method import method
-from rlx.core import ranges
 
 Aggregate = Literal["sum_lp", "mean_lp", "prod_p", "mean_p", "geo_p", "ppl"]
 LengthNorm = Literal["none", "log10"]
@@ -312,8 +311,7 @@ def _group_std(logps_BM, mask_BM, counts_PG):
   mask_PGM = mask_BM.reshape(*counts_PG.shape, -1)
   logps_PGM = logps_BM.reshape(mask_PGM.shape)
   std_P1M = masked.root(masked.var(logps_PGM, mask_PGM, axis=1, keepdims=True))
-  mean_P11 = masked.mean(std_P1M, jnp.any(mask_PGM, axis=1, keepdims=True),
-                         axis=2, keepdims=True)
+  mean_P11 = masked.mean(std_P1M, jnp.any(mask_PGM, axis=1, keepdims=True), axis=2, keepdims=True)
   weight_P1M = jnp.where(mean_P11 > 0, std_P1M / jnp.where(mean_P11 > 0, mean_P11, 1), 1)
   return jnp.broadcast_to(weight_P1M, mask_PGM.shape).reshape(mask_BM.shape)
 

@@ -4,8 +4,8 @@ from typing import Literal
 import jax.numpy as jnp
 from jax import Array
 
-from rlx.core.method import method
 from rlx.core import ranges
+from rlx.core.method import method
 
 
 @method(cancelled=tuple(
@@ -48,8 +48,7 @@ def channel(outcome_PG: Array, noise_PG: Array, learn_PG: Array, *,
   noisy_B = jnp.where(is_wrong_PG, 1 - outcome_PG, outcome_PG).reshape(-1)
   learn_B = learn_PG.reshape(-1)
   if correction == "backward":
-    return backward(noisy_B, learn_B, false_positive=false_positive,
-                    false_negative=false_negative)
+    return backward(noisy_B, learn_B, false_positive=false_positive, false_negative=false_negative)
   if correction == "forward":
     return forward(noisy_B, learn_B, false_negative=false_negative)
   return noisy_B

@@ -4,8 +4,8 @@ from typing import Literal
 import jax.numpy as jnp
 from jax import Array
 
-from rlx.core.method import method
 from rlx.core import ranges
+from rlx.core.method import method
 
 
 @method(unchanged=True)

@@ -9,9 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from rlx.core import masked
+from rlx.core import masked, ranges
 from rlx.core.method import method
-from rlx.core import ranges
 
 
 @method(cancelled=tuple(
@@ -262,5 +261,4 @@ def _unit(scores_PG, mask_PG):
 def _range(scores_PG, mask_PG):
   """Least and largest masked score of each prompt, [P, 1]; inf and -inf of none."""
   over = dict(axis=1, keepdims=True, where=mask_PG)
-  return (jnp.min(scores_PG, initial=jnp.inf, **over),
-          jnp.max(scores_PG, initial=-jnp.inf, **over))
+  return (jnp.min(scores_PG, initial=jnp.inf, **over), jnp.max(scores_PG, initial=-jnp.inf, **over))

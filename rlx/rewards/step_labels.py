@@ -11,8 +11,8 @@ from typing import Literal, get_args
 import jax.numpy as jnp
 from jax import Array
 
-from rlx.core.method import method
 from rlx.core import ranges
+from rlx.core.method import method
 
 Kind = Literal["hard", "soft", "until_first_zero", "monotone", "relative"]
 KINDS = get_args(Kind)

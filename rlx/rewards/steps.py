@@ -11,9 +11,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from rlx.core import masked
+from rlx.core import masked, ranges
 from rlx.core.method import method
-from rlx.core import ranges
 from rlx.rewards import _segments
 
 
@@ -73,8 +72,7 @@ def refine(step_scores_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_B:
   if signed: scores_BT = masked.where_valid(2 * scores_BT - 1, ends_BT)
   if kind == "softmin":
     low = jnp.finfo(scores_BT.dtype).min
-    return scores_BT * jax.nn.softmax(
-        jnp.where(ends_BT, -scores_BT / temperature, low), axis=1)
+    return scores_BT * jax.nn.softmax(jnp.where(ends_BT, -scores_BT / temperature, low), axis=1)
   if kind.startswith("clip"):
     scores_BT = masked.where_valid(jnp.minimum(scores_BT - eta, 0), ends_BT)
   if kind.endswith("delta"):

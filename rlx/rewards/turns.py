@@ -13,9 +13,8 @@ from typing import Literal
 import jax.numpy as jnp
 from jax import Array
 
-from rlx.core import masked
+from rlx.core import masked, ranges
 from rlx.core.method import method
-from rlx.core import ranges
 from rlx.rewards import _segments
 
 

@@ -43,8 +43,7 @@ def truncate(logits_BV: Array, *, top_k: int = 0, top_p: float = 1.0,
     probs_BV = jax.nn.softmax(sorted_BV, axis=1)
     # A token stays if the mass of those before it has not reached p.
     stays_BV = jnp.cumsum(probs_BV, axis=1) - probs_BV < top_p
-    least_B1 = jnp.min(jnp.where(stays_BV, sorted_BV, jnp.inf), axis=1,
-                       keepdims=True)
+    least_B1 = jnp.min(jnp.where(stays_BV, sorted_BV, jnp.inf), axis=1, keepdims=True)
     logits_BV = jnp.where(logits_BV >= least_B1, logits_BV, -jnp.inf)
   if min_p > 0.0:
     floor_B1 = jnp.max(logits_BV, axis=1, keepdims=True) + jnp.log(min_p)
@@ -87,8 +86,7 @@ def draw(logits_BV: Array, uniform_B: Array) -> tuple[Array, Array]:
       until_Bn, jnp.maximum(block_B1 - 1, 0), axis=1), 0.0)
   until_BC = before_B1 + jnp.cumsum(jnp.exp(logits_BC - max_B1), axis=1)
   chosen_B1 = _first_beyond(until_BC, wanted_B1)
-  logps_B1 = (jnp.take_along_axis(logits_BC, chosen_B1, axis=1)
-              - max_B1 - jnp.log(total_B1))
+  logps_B1 = (jnp.take_along_axis(logits_BC, chosen_B1, axis=1) - max_B1 - jnp.log(total_B1))
   return (block_B1 * _BLOCK + chosen_B1)[:, 0], logps_B1[:, 0]
 
 

@@ -25,12 +25,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlx.core import records
-from rlx.models import decode as decoder
-from rlx.models import transformer
+from rlx.models import decode as decoder, transformer
 from rlx.rollouts import sampler
 
-_EOS, _LENGTH, _STOP, _FAILED = map(
-    records.FINISH.index, ("eos", "length", "stop", "environment"))
+_EOS, _LENGTH, _STOP, _FAILED = map(records.FINISH.index, ("eos", "length", "stop", "environment"))
 _DRAWS, _WAITS, _ENDED = range(3)  # What a row does.
 _READ = 4      # An answer is prefilled for a quarter of the slots at once.
 _NARROW = 16   # Least width of prefilled answers; others are 4, 16, ... times as wide.
@@ -353,8 +351,7 @@ def _advance(options, weights, rows, prompts, history, row_W, fed_W, count_W, fi
 def _advance_shard(options, rows, prompts, history, row_W, fed_W, count_W, finish_W, most_W,
                    enough_O, weights, factor_T, *, width, is_whole):
   own = lambda x_B: x_B.at[row_W].get(mode="clip")
-  suffix = decoder.recall(history, options.config, row_W, count_W, width=width,
-                          free=options.chunk)
+  suffix = decoder.recall(history, options.config, row_W, count_W, width=width, free=options.chunk)
   _, _, finish_W, len_W, tokens_WC, logps_WC, suffix = sampler.decode_chunk(
       options, weights, prompts if is_whole else _take_prompts(options, prompts, row_W), suffix,
       fed_W,

@@ -5,8 +5,7 @@ count neither as right nor as wrong. A group without any verdict is never kept.
 """
 import numpy as np
 
-from rlx.core import ranges
-from rlx.core import records
+from rlx.core import ranges, records
 
 
 def with_verdict(learn_PG: np.ndarray) -> np.ndarray:

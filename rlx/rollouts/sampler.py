@@ -22,12 +22,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlx.core import axes
-from rlx.core import records
-from rlx.models import decode as decoder
-from rlx.models import transformer
-from rlx.rollouts import decoding
-from rlx.rollouts import slots as slots_lib
+from rlx.core import axes, records
+from rlx.models import decode as decoder, transformer
+from rlx.rollouts import decoding, slots as slots_lib
 
 RUNNING = -1  # In finish_W while a row is being decoded.
 _EOS, _LENGTH, _STOP = map(records.FINISH.index, ("eos", "length", "stop"))
@@ -323,8 +320,7 @@ def decode_chunk(options, weights, prompts, suffix, fed_W, count_W, finish_W, mo
 
   def one(carry):
     i, fed_W, finish_W, len_W, tokens_WC, logps_WC, suffix = carry
-    live_WT = ((columns_T[None, :] >= start_W[:, None])
-               & (columns_T[None, :] <= first + i))
+    live_WT = ((columns_T[None, :] >= start_W[:, None]) & (columns_T[None, :] <= first + i))
     logits_WV, suffix = decoder.step(weights, options.config, fed_W, position_W + i, prompts,
                                      suffix, live_WT, first + i)
     if factor_T is not None:

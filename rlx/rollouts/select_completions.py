@@ -8,8 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from rlx.core import ranges
-from rlx.core import records
+from rlx.core import ranges, records
 
 KINDS = ("best_worst", "best_random", "best")
 
@@ -67,8 +66,7 @@ def prof(outcome_PG: np.ndarray, scores_PG: np.ndarray, learn_PG: np.ndarray, *,
   n_right_P, n_wrong_P = right_PG.sum(axis=1), wrong_PG.sum(axis=1)
   k_right_P = np.clip(-(-count // 2), count - n_wrong_P, n_right_P)
   order_PG = scores_PG if side == "both" else np.zeros_like(scores_PG)
-  return (_lowest(-scores_PG, right_PG, k_right_P)
-          | _lowest(order_PG, wrong_PG, count - k_right_P))
+  return (_lowest(-scores_PG, right_PG, k_right_P) | _lowest(order_PG, wrong_PG, count - k_right_P))
 
 
 def extremes(scores_PG: np.ndarray, learn_PG: np.ndarray, *,

@@ -4,15 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from rlx.core import fields
+from rlx.core import fields, records, resolve, rng
 from rlx.core.options import key
-from rlx.core import records
-from rlx.core import resolve
-from rlx.core import rng
-from rlx.stages import collect
-from rlx.stages import outcomes as outcomes_lib
-from rlx.stages import sampling as sampling_lib
-from rlx.stages import texts as texts_lib
+from rlx.stages import (
+    collect, outcomes as outcomes_lib, sampling as sampling_lib, texts as texts_lib)
 from rlx.verifiers import pool
 
 THINNED = records.EXCLUDED.index("thinned")

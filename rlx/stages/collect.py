@@ -5,23 +5,15 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from rlx.core import records, resolve, rng
 from rlx.core.options import key
-from rlx.core import records
-from rlx.core import resolve
-from rlx.core import rng
 from rlx.io import progress
 from rlx.learner import hosts
 from rlx.prompts import iterator
-from rlx.rollouts import budget
-from rlx.rollouts import filter_groups
-from rlx.rollouts import padding
-from rlx.stages import dialogue
-from rlx.stages import host_state
-from rlx.stages import methods as methods_lib
-from rlx.stages import outcomes as outcomes_lib
-from rlx.stages import sampling as sampling_lib
-from rlx.stages import sizes as sizes_lib
-from rlx.stages import texts as texts_lib
+from rlx.rollouts import budget, filter_groups, padding
+from rlx.stages import (
+    dialogue, host_state, methods as methods_lib, outcomes as outcomes_lib,
+    sampling as sampling_lib, sizes as sizes_lib, texts as texts_lib)
 from rlx.verifiers import pool
 
 FILTERED, NOT_DRAWN, STORED = map(records.EXCLUDED.index, ("filtered", "not_drawn", "stored"))
@@ -131,8 +123,7 @@ class Collect:
     host.buffer += [draw.prompts[i].id for i in np.flatnonzero(draw.keep_P) if i not in chosen]
     metrics = self._measure(draw, len(draws), collected.rollouts)
     if self.sizes.rehearsal: collected = collected.join(self._rehearse(host.rehearsed, step))
-    return collected._replace(
-        rollouts=padding.trim(collected.rollouts, self.sizes.bucket)), metrics
+    return collected._replace(rollouts=padding.trim(collected.rollouts, self.sizes.bucket)), metrics
 
   def _next_prompts(self, host: host_state.HostState) -> list[records.Prompt]:
     """The prompts of a draw: first those that wait in the buffer."""

@@ -9,11 +9,10 @@ from concurrent import futures
 
 import jax
 
-from rlx.core.options import key
 from rlx.core import records
+from rlx.core.options import key
 from rlx.environments import runner as runner_lib
-from rlx.io import chat
-from rlx.io import tokenizer as tokenizer_io
+from rlx.io import chat, tokenizer as tokenizer_io
 from rlx.learner import hosts
 from rlx.rollouts import episodes
 

@@ -4,11 +4,9 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
-from rlx.core.options import key
 from rlx.core import records
-from rlx.learner import optimizer
-from rlx.learner import reference
-from rlx.learner import sharding
+from rlx.core.options import key
+from rlx.learner import optimizer, reference, sharding
 from rlx.losses import divergence
 
 

@@ -13,13 +13,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from rlx.core.fields import field
 from rlx.core import records
+from rlx.core.fields import field
 from rlx.io.tokenizer import Tokenizer
-from rlx.rollouts import padding
-from rlx.rollouts import trajectories
-from rlx.verifiers import answers as answers_lib
-from rlx.verifiers import steps as verifier_steps
+from rlx.rollouts import padding, trajectories
+from rlx.verifiers import answers as answers_lib, steps as verifier_steps
 
 TURN = "<turn>"  # The value of rollouts.step_separator with which each turn is a step.
 Prompts = Sequence[records.Prompt]

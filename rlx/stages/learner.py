@@ -7,15 +7,9 @@ from typing import Any
 import flax.struct
 import jax
 
-from rlx.core import records
-from rlx.core import resolve
-from rlx.core import rng
-from rlx.learner import hosts
-from rlx.learner import optimizer
-from rlx.learner import sharding
-from rlx.learner import step as learner_step
-from rlx.models import packing
-from rlx.models import transformer
+from rlx.core import records, resolve, rng
+from rlx.learner import hosts, optimizer, sharding, step as learner_step
+from rlx.models import packing, transformer
 from rlx.stages import place
 
 

@@ -4,12 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from rlx.core import fields
-from rlx.core import records
-from rlx.core import resolve
-from rlx.core import schedule
-from rlx.stages import host_fields
-from rlx.stages import model_fields
+from rlx.core import fields, records, resolve, schedule
+from rlx.stages import host_fields, model_fields
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,10 +3,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from rlx.core import masked, records, rng
 from rlx.core.fields import field
-from rlx.core import masked
-from rlx.core import records
-from rlx.core import rng
 from rlx.stages import passes as passes_lib
 
 

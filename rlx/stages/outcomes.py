@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rlx.core import fields
-from rlx.core import records
+from rlx.core import fields, records
 from rlx.io import tokenizer as tokenizer_io
 from rlx.learner import hosts
 from rlx.rollouts import trajectories

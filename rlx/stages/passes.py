@@ -12,15 +12,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from rlx.core import records, schedule
 from rlx.core.options import key
-from rlx.core import records
-from rlx.core import schedule
-from rlx.learner import sharding
-from rlx.learner import step as learner_step
-from rlx.models import logps
-from rlx.models import packing
-from rlx.models import transformer
-from rlx.models import value as value_model
+from rlx.learner import sharding, step as learner_step
+from rlx.models import logps, packing, transformer, value as value_model
 
 
 def values(params: records.Params, config: transformer.DecoderConfig, rollouts: records.Rollouts,

@@ -7,8 +7,7 @@ import jax
 from rlx.core import records
 from rlx.learner import sharding
 from rlx.rollouts import padding
-from rlx.stages import annotate
-from rlx.stages import passes as passes_lib
+from rlx.stages import annotate, passes as passes_lib
 
 
 @dataclasses.dataclass(frozen=True)

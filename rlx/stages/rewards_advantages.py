@@ -7,14 +7,10 @@ import jax
 import jax.numpy as jnp
 
 from rlx.advantages import combine
-from rlx.core import masked
-from rlx.core import records
-from rlx.core import resolve
+from rlx.core import masked, records, resolve
 from rlx.evals import prm_metrics
-from rlx.losses import diagnostics
-from rlx.losses import divergence
-from rlx.stages import methods as methods_lib
-from rlx.stages import place
+from rlx.losses import diagnostics, divergence
+from rlx.stages import methods as methods_lib, place
 
 Terms = dict[str, jax.Array]  # By reward term, or "total".
 
@@ -67,8 +63,7 @@ class RewardsAdvantages:
       coefs["kl"] = kl_coef
     learn_BT = batch.learn_BT
     if "total" in methods.estimators:
-      total_BT = sum(coefs[name] * combine.place(r, learn_BT)
-                     for name, r in rewards.items())
+      total_BT = sum(coefs[name] * combine.place(r, learn_BT) for name, r in rewards.items())
       measured = dict(total=combine.estimate(total_BT, batch, *methods.estimators["total"]))
       parts = estimates = dict(total=measured["total"][0])
     else:

@@ -6,20 +6,12 @@ from typing import Any, Callable
 import jax
 import numpy as np
 
+from rlx.core import records, rng
 from rlx.core.options import key
-from rlx.core import records
-from rlx.core import rng
-from rlx.learner import hosts
-from rlx.learner import sharding
-from rlx.models import decode
-from rlx.models import size
-from rlx.models import transformer
-from rlx.rollouts import episodes
-from rlx.rollouts import padding
-from rlx.rollouts import sampler
-from rlx.rollouts import slots as slots_lib
-from rlx.stages import dialogue
-from rlx.stages import texts as texts_lib
+from rlx.learner import hosts, sharding
+from rlx.models import decode, size, transformer
+from rlx.rollouts import episodes, padding, sampler, slots as slots_lib
+from rlx.stages import dialogue, texts as texts_lib
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

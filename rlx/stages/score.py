@@ -2,10 +2,8 @@
 import dataclasses
 from typing import Any
 
-from rlx.core import fields
-from rlx.core import records
-from rlx.stages import passes as passes_lib
-from rlx.stages import place
+from rlx.core import fields, records
+from rlx.stages import passes as passes_lib, place
 
 
 @dataclasses.dataclass(frozen=True)

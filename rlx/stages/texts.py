@@ -4,12 +4,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from rlx.core import records, resolve
 from rlx.core.options import key
-from rlx.core import records
-from rlx.core import resolve
 from rlx.io import tokenizer
-from rlx.rollouts import padding
-from rlx.rollouts import trajectories
+from rlx.rollouts import padding, trajectories
 from rlx.stages import host_fields
 from rlx.verifiers import answers as answers_lib
 

@@ -6,18 +6,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from rlx.core import records, resolve
 from rlx.core.options import key
-from rlx.core import records
-from rlx.core import resolve
-from rlx.losses import aggregate
-from rlx.losses import diagnostics
-from rlx.losses import divergence
-from rlx.losses import entropy
+from rlx.losses import aggregate, diagnostics, divergence, entropy
 from rlx.models import logps
-from rlx.stages import learner as learner_lib
-from rlx.stages import methods as methods_lib
-from rlx.stages import place
-from rlx.stages import rewards_advantages
+from rlx.stages import learner as learner_lib, methods as methods_lib, place, rewards_advantages
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

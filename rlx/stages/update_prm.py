@@ -5,15 +5,11 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from rlx.core import records
-from rlx.core import resolve
+from rlx.core import records, resolve
 from rlx.learner import optimizer
-from rlx.losses import diagnostics
-from rlx.losses import reward_model
+from rlx.losses import diagnostics, reward_model
 from rlx.models import logps
-from rlx.stages import learner as learner_lib
-from rlx.stages import passes as passes_lib
-from rlx.stages import place
+from rlx.stages import learner as learner_lib, passes as passes_lib, place
 
 
 @dataclasses.dataclass(frozen=True)

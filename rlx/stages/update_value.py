@@ -4,14 +4,9 @@ import functools
 
 import jax
 
-from rlx.core import records
-from rlx.core import resolve
-from rlx.losses import aggregate
-from rlx.losses import diagnostics
-from rlx.losses import value as value_loss
-from rlx.stages import learner as learner_lib
-from rlx.stages import passes as passes_lib
-from rlx.stages import place
+from rlx.core import records, resolve
+from rlx.losses import aggregate, diagnostics, value as value_loss
+from rlx.stages import learner as learner_lib, passes as passes_lib, place
 
 
 @dataclasses.dataclass(frozen=True)

@@ -24,18 +24,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rlx.build import keys
-from rlx.core import options as options_lib
-from rlx.core import ranges
-from rlx.io import adapters as adapters_io
-from rlx.io import checkpoint
-from rlx.io import hf
-from rlx.io import hub
-from rlx.io import params
-from rlx.io import refusals
-from rlx.io import strict_json
-from rlx.io import terminal
-from rlx.io import tokenizer
-from rlx.io import weights
+from rlx.core import options as options_lib, ranges
+from rlx.io import (
+    adapters as adapters_io, checkpoint, hf, hub, params, refusals, strict_json, terminal,
+    tokenizer, weights)
 
 DTYPES = ("float32", "bfloat16", "float16")
 # Suffixes of the files that are copied with the weights: tokenizer, chat template, licence.

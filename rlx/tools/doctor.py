@@ -17,28 +17,16 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from rlx import build
-from rlx.build import keys
-from rlx.build import memory as run_memory
-from rlx.build import options as options_lib
-from rlx.build import prompts as build_prompts
-from rlx.build import validation
-from rlx.build import verifiers as build_verifiers
+from rlx.build import (
+    keys, memory as run_memory, options as options_lib, prompts as build_prompts, validation,
+    verifiers as build_verifiers)
+from rlx.core import records, rng
 from rlx.core.options import key
-from rlx.core import records
-from rlx.core import rng
-from rlx.evals import accuracy
-from rlx.evals import best_of_n
-from rlx.evals import pass_at_k
-from rlx.evals import reward_model
-from rlx.io import chat
-from rlx.io import metrics as io_metrics
-from rlx.io import terminal
-from rlx.io import tokenizer as tokenizer_io
-from rlx.learner import hosts
-from rlx.learner import memory
+from rlx.evals import accuracy, best_of_n, pass_at_k, reward_model
+from rlx.io import chat, metrics as io_metrics, terminal, tokenizer as tokenizer_io
+from rlx.learner import hosts, memory
 from rlx.rollouts import padding
-from rlx.stages import outcomes
-from rlx.stages import passes as passes_lib
+from rlx.stages import outcomes, passes as passes_lib
 
 # Difference between the log-probs of sampler and trainer, per token in nats: the mean and the
 # maximum that rounding can explain, and a mean above which it is an error.
@@ -191,8 +179,7 @@ def check_batch(run: build.Run, lengths: list[int], constants: dict[str, str | N
               for field in fn.fields)
   yield rewards_vary(outcome_PG, collect.max_error_rate, run.pool.last_error, reads,
                      run.pool.take_failed_share())
-  yield draws_suffice(keep_P, run.sizes.draw, run.sizes.trained, collect.max_draws,
-                      collect.fill)
+  yield draws_suffice(keep_P, run.sizes.draw, run.sizes.trained, collect.max_draws, collect.fill)
   yield answers_fit(rollouts.completion_len_B, is_cut_B, t.completion_tokens)
   rendered = [t.template(p) for p in prompts for _ in range(outcome_PG.shape[1])]
   yield template_closes([example(t.tokenizer, *pair, t.stops)

@@ -16,18 +16,12 @@ from typing import Any
 import numpy as np
 
 from rlx import build
-from rlx.build import keys
-from rlx.build import options as options_lib
-from rlx.core.options import key
+from rlx.build import keys, options as options_lib
 from rlx.core import rng
-from rlx.evals import accuracy
-from rlx.evals import at_k as at_k_lib
-from rlx.io import checkpoint
-from rlx.io import curves
-from rlx.io import report as report_lib
-from rlx.loops import prm_sets
-from rlx.loops import rl
-from rlx.loops import session
+from rlx.core.options import key
+from rlx.evals import accuracy, at_k as at_k_lib
+from rlx.io import checkpoint, curves, report as report_lib
+from rlx.loops import prm_sets, rl, session
 from rlx.rollouts import padding
 
 
@@ -89,8 +83,7 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
   prm_metrics = {path: prm_sets.measure(run, state, s) for path, s in sets.items()}
   for path in [p for p in options.prm_sets if p not in sets]:
     label_B = prm_sets.first_errors(run, path, prompts_B, texts, outcome_PG.ravel(), finish_B)
-    prm_sets.write(workdir / f"{path}.jsonl", run, prompts_B, texts, label_B,
-                   outcome_PG.ravel())
+    prm_sets.write(workdir / f"{path}.jsonl", run, prompts_B, texts, label_B, outcome_PG.ravel())
     prm_metrics[path] = prm_sets.first_error_f1(
         steps, label_B, np.arange(n * g) // g) | prm_sets.compare_sampled(
             scores, outcome_PG)

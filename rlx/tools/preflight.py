@@ -18,10 +18,8 @@ import rich.table
 import tqdm
 
 from rlx import build
-from rlx.build import keys
-from rlx.build import memory as run_memory
-from rlx.learner import memory
-from rlx.learner import sharding
+from rlx.build import keys, memory as run_memory
+from rlx.learner import memory, sharding
 from rlx.tools import targets
 
 

@@ -12,8 +12,7 @@ from typing import Any
 import jax
 from jax.experimental import topologies
 
-from rlx.learner import programs
-from rlx.learner import sharding
+from rlx.learner import programs, sharding
 
 _GIB = 2**30
 

@@ -18,11 +18,7 @@ import numpy as np
 from rlx.configs import base  # type: ignore[attr-defined]  # Found by its __path__.
 from rlx.core import options
 from rlx.evals import calibration
-from rlx.io import curves
-from rlx.io import metrics as io_metrics
-from rlx.io import refusals
-from rlx.io import report as report_lib
-from rlx.io import run_folder
+from rlx.io import curves, metrics as io_metrics, refusals, report as report_lib, run_folder
 
 NUMBERS = {"log_ratio": "log-ratio", "advantages": "advantage"}  # Numbers shown for each token.
 LEVELS = 4       # Shades of colour for each sign.

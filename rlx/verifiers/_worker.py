@@ -11,8 +11,7 @@ import resource
 import sys
 
 from rlx.core import resolve
-from rlx.verifiers import errors
-from rlx.verifiers import process
+from rlx.verifiers import errors, process
 
 
 def main():

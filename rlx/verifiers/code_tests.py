@@ -43,8 +43,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rlx.verifiers import errors
-from rlx.verifiers.sandbox import inside
-from rlx.verifiers.sandbox import sandbox
+from rlx.verifiers.sandbox import inside, sandbox
 
 if TYPE_CHECKING: from rlx.core import records
 

@@ -60,5 +60,4 @@ def _option(prompt, name, default):
 def _tag(names):
   """Returns a pattern of tags of these names in any spelling, which takes linear time."""
   name = "|".join(map(re.escape, names))
-  return re.compile(rf"<\s*(?:/\s*)?(?:{name})\s*(?:/\s*)?>|</?(?:{name})\s[^<>]*>",
-                    re.IGNORECASE)
+  return re.compile(rf"<\s*(?:/\s*)?(?:{name})\s*(?:/\s*)?>|</?(?:{name})\s[^<>]*>", re.IGNORECASE)

@@ -37,11 +37,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from rlx.verifiers import _boxed
-from rlx.verifiers.math import agreement
-from rlx.verifiers.math import kinds
-from rlx.verifiers.math import reading
-from rlx.verifiers.math import stated
-from rlx.verifiers.math import units
+from rlx.verifiers.math import agreement, kinds, reading, stated, units
 
 if TYPE_CHECKING: from rlx.core import records
 

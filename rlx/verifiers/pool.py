@@ -50,8 +50,7 @@ from typing import TYPE_CHECKING, Callable
 import numpy as np
 
 from rlx.core import resolve
-from rlx.verifiers import _worker
-from rlx.verifiers import process
+from rlx.verifiers import _worker, process
 
 if TYPE_CHECKING: from rlx.core import records
 
@@ -306,8 +305,7 @@ class Pool:
     fn, path = self.lookup(prompt.verifier), prompt.verifier
     if self._workers[w].process.poll() is not None: self._replace(w)  # It died while it was idle.
     while path not in self._workers[w].loaded:
-      _, error, _ = reply = self._ask(w, _LOAD_S, "load", path, self._pickles.get(path),
-                                      loads=True)
+      _, error, _ = reply = self._ask(w, _LOAD_S, "load", path, self._pickles.get(path), loads=True)
       _admit(prompt, reply)
       if error in process.LOST:
         self._deaths += 1
@@ -335,8 +333,7 @@ class Pool:
       self._workers[w].loaded.add(path)
     limit_s = min(self._timeout_s, getattr(fn, "timeout_s", math.inf))
     if isinstance(text, list): limit_s *= len(text)
-    _, error, _ = reply = self._ask(w, limit_s, "run", prompt, text,
-                                    getattr(fn, "memory_mb", None))
+    _, error, _ = reply = self._ask(w, limit_s, "run", prompt, text, getattr(fn, "memory_mb", None))
     if error in process.LOST or self._workers[w].is_old: self._replace(w)
     return reply
 

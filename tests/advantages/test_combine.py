@@ -3,8 +3,7 @@ import numpy as np
 import pytest
 
 from rlx.advantages import combine
-from rlx.core import records
-from rlx.core import resolve
+from rlx.core import records, resolve
 
 nan = np.nan
 MASK = jnp.array([[True, True, True], [True, False, False], [True, False, True], [False] * 3])

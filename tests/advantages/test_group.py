@@ -6,9 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlx.advantages import batch
-from rlx.advantages import combine
-from rlx.advantages import group
+from rlx.advantages import batch, combine, group
 from tests import whole
 
 batch = whole.compile_module(batch)

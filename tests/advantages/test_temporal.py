@@ -2,8 +2,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlx.advantages import process
-from rlx.advantages import temporal
+from rlx.advantages import process, temporal
 
 nan = np.nan
 # The third token is an observation: it is no time and carries nothing.

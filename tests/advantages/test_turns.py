@@ -6,10 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlx.advantages import combine
-from rlx.advantages import group
-from rlx.advantages import temporal
-from rlx.advantages import turns as eager
+from rlx.advantages import combine, group, temporal, turns as eager
 from tests import whole
 
 group, temporal, turns = map(whole.compile_module, (group, temporal, eager))

@@ -3,10 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlx.core import axes
-from rlx.core import masked
-from rlx.core import records
-from rlx.core import rng
+from rlx.core import axes, masked, records, rng
 
 nan = np.nan
 

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlx.core.method import method
 from rlx.core import ranges
+from rlx.core.method import method
 
 nan = math.nan
 

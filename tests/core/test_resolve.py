@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from rlx.advantages import combine
-from rlx.core import records
-from rlx.core import resolve
+from rlx.core import records, resolve
 
 
 def _term():

@@ -11,8 +11,7 @@ import types
 import numpy as np
 import pytest
 
-from rlx.build import load
-from rlx.build import prompts as build_prompts
+from rlx.build import load, prompts as build_prompts
 from rlx.core import records
 from rlx.environments.zoo import game
 

@@ -9,9 +9,7 @@ import types
 
 import pytest
 
-from rlx.contrib.environments import _verifiers_loading as loading
-from rlx.contrib.environments import adapters
-from rlx.contrib.environments import verifiers_env
+from rlx.contrib.environments import _verifiers_loading as loading, adapters, verifiers_env
 from rlx.contrib.environments.verifiers_env import VerifiersEnvironment
 from rlx.core import records
 

@@ -3,8 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from rlx.evals import best_of_n
-from rlx.evals import pass_at_k
+from rlx.evals import best_of_n, pass_at_k
 
 nan = np.nan
 

@@ -18,28 +18,15 @@ import transformers
 from tests import conftest  # Devices, before jax starts. pylint: disable=unused-import
 
 from configs import base
-from rlx.build import keys
-from rlx.build import methods as build_methods
-from rlx.build import prompts as build_prompts
-from rlx.build import validation
 from rlx import cli
+from rlx.build import keys, methods as build_methods, prompts as build_prompts, validation
 from rlx.core import options
-from rlx.io import bounded
-from rlx.io import checkpoint
-from rlx.io import curves
-from rlx.io import metrics as io_metrics
-from rlx.io import run_folder
-from rlx.io import strict_json
-from rlx.io import tokenizer
-from rlx.io import weights
-from rlx.loops import record
-from rlx.loops import stored
-from rlx.tools import convert
-from rlx.tools import view
-from tests.io import fuzz
-from tests.io import test_damaged
-from tests.io import test_tokenizer
+from rlx.io import (
+    bounded, checkpoint, curves, metrics as io_metrics, run_folder, strict_json, tokenizer, weights)
+from rlx.loops import record, stored
+from rlx.tools import convert, view
 from tests import test_convert
+from tests.io import fuzz, test_damaged, test_tokenizer
 
 _ = transformers.AutoTokenizer, transformers.GPT2Tokenizer  # transformers imports them on access.
 bounded.SECONDS = 2  # For templates and tokenizers that never end.

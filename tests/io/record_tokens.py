@@ -19,8 +19,7 @@ import zlib
 
 import numpy as np
 
-from tests.io import gguf_files
-from tests.io import strings
+from tests.io import gguf_files, strings
 
 FILE = pathlib.Path(__file__).parent / "fixtures" / "tokens.npz"
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<repo_name>"]

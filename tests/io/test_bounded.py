@@ -6,9 +6,7 @@ import time
 
 import pytest
 
-from rlx.io import bounded
-from rlx.io import terminal
-from rlx.io import tokenizer
+from rlx.io import bounded, terminal, tokenizer
 from tests.io import strings
 
 CASES = strings.fixture("bounded")

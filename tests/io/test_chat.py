@@ -8,22 +8,15 @@ import types
 import numpy as np
 import pytest
 
+from configs import quickstart, sft_chain
 from configs.papers import implicit_prm
-from configs import quickstart
-from configs import sft_chain
 from rlx import build
-from rlx.build import prompts as build_prompts
-from rlx.build import run as run_lib
-from rlx.build import verifiers as build_verifiers
+from rlx.build import prompts as build_prompts, run as run_lib, verifiers as build_verifiers
 from rlx.core import records
-from rlx.io import chat
-from rlx.io import tokenizer
-from rlx.loops import sft
-from rlx.loops import stored
-from rlx.rollouts import padding
-from rlx.rollouts import trajectories
-from tests.io import gguf_files
-from tests.io import strings
+from rlx.io import chat, tokenizer
+from rlx.loops import sft, stored
+from rlx.rollouts import padding, trajectories
+from tests.io import gguf_files, strings
 
 CHAIN = pathlib.Path(run_lib.__file__).parent.parent.parent / "configs" / "models" / "chain"
 

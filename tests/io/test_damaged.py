@@ -19,19 +19,13 @@ import pytest
 import safetensors.numpy
 import transformers
 
-from rlx.io import refusals
-from rlx.io import rows as io_rows
-from rlx.io import tables
-from rlx.io import tokenizer
-from rlx.io import weights
+from rlx.io import refusals, rows as io_rows, tables, tokenizer, weights
 from rlx.loops import stored
-from rlx.models import families
-from rlx.models import transformer
+from rlx.models import families, transformer
 from rlx.prompts import templates
 from rlx.stages import texts as texts_lib
 from rlx.tools import convert
-from tests.io import gguf_files
-from tests.io import strings
+from tests.io import gguf_files, strings
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, sets RLIMIT_AS")
 FIXTURES = pathlib.Path(__file__).parent.parent / "models" / "fixtures"

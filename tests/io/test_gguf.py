@@ -12,18 +12,10 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from rlx.io import gguf
-from rlx.io import gguf_file
-from rlx.io import hf
-from rlx.io import tables
-from rlx.io import weights
-from rlx.models import families
-from rlx.models import transformer
-from rlx.rollouts import padding
-from rlx.rollouts import sampler
-from tests.io import gguf_files
-from tests.io import strings
-from tests.io import test_damaged
+from rlx.io import gguf, gguf_file, hf, tables, weights
+from rlx.models import families, transformer
+from rlx.rollouts import padding, sampler
+from tests.io import gguf_files, strings, test_damaged
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "models" / "fixtures"
 ARCH = {"smollm2": "llama", "mixtral": "llama", "gemma3_text": "gemma3",

@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from rlx.io import hf
-from rlx.io import params as params_io
-from rlx.io import shards
-from rlx.io import tables
+from rlx.io import hf, params as params_io, shards, tables
 from rlx.models import families
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "models" / "fixtures"

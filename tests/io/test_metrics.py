@@ -5,8 +5,7 @@ import os
 import jax.numpy as jnp
 import pytest
 
-from rlx.io import metrics
-from rlx.io import strict_json
+from rlx.io import metrics, strict_json
 
 
 def _lines(path):

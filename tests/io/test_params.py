@@ -7,11 +7,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 import pytest
 
-from rlx.io import hf
-from rlx.io import params as params_io
-from rlx.io import refusals
-from rlx.io import tokenizer
-from rlx.io import weights
+from rlx.io import hf, params as params_io, refusals, tokenizer, weights
 from rlx.learner import sharding
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "models" / "fixtures"

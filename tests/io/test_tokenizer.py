@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 from rlx.io import tokenizer
-from tests.io import gguf_files
-from tests.io import record_tokens
-from tests.io import strings
+from tests.io import gguf_files, record_tokens, strings
 
 CHAT = ("{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}"
         "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}"

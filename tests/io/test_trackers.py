@@ -7,8 +7,7 @@ from unittest import mock
 
 import pytest
 
-from rlx.io import metrics
-from rlx.io import trackers
+from rlx.io import metrics, trackers
 
 nan = float("nan")
 ROWS = [dict(prompt="p", completion="c", verdict=1.0, advantages=[0.1, 0.2])]

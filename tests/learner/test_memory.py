@@ -6,8 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlx.learner import memory
-from rlx.learner import sharding
+from rlx.learner import memory, sharding
 
 GB = 10**9
 HELD = {"policy + optimizer": 3.2 * GB, "PRM + optimizer": 3.2 * GB, "reference": .5 * GB}

@@ -6,11 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlx.core import records
-from rlx.core import rng
-from rlx.learner import optimizer
-from rlx.learner import sharding
-from rlx.learner import step
+from rlx.core import records, rng
+from rlx.learner import optimizer, sharding, step
 
 START = {"q_LDNH": (0.02 * np.random.default_rng(0).normal(size=(2, 64, 4, 64))).astype(
     jnp.bfloat16), "scale_LD": np.ones((2, 64), jnp.bfloat16)}

@@ -4,11 +4,8 @@ import numpy as np
 import optax
 import pytest
 
-from rlx.core import records
-from rlx.core import resolve
-from rlx.learner import optimizer
-from rlx.learner import sharding
-from rlx.learner import step
+from rlx.core import records, resolve
+from rlx.learner import optimizer, sharding, step
 from rlx.losses import aggregate
 
 X_BD = np.random.default_rng(0).normal(size=(16, 3)).astype(np.float32)

@@ -3,8 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlx.losses import distribution
-from rlx.losses import policy
+from rlx.losses import distribution, policy
 from tests import whole
 
 distribution = whole.compile_module(distribution)

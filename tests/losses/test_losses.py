@@ -3,12 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlx.core import records
-from rlx.core import resolve
-from rlx.losses import diagnostics
-from rlx.losses import divergence
-from rlx.losses import policy
-from rlx.losses import prm
+from rlx.core import records, resolve
+from rlx.losses import diagnostics, divergence, policy, prm
 from tests import whole
 
 divergence = whole.compile_module(divergence)

@@ -3,11 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlx.core import records
-from rlx.core import resolve
-from rlx.losses import aggregate
-from rlx.losses import policy
-from rlx.losses import sequence
+from rlx.core import records, resolve
+from rlx.losses import aggregate, policy, sequence
 from tests import whole
 
 ONE = jnp.ones((1, 1), bool)

@@ -3,8 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlx.core import records
-from rlx.core import resolve
+from rlx.core import records, resolve
 from rlx.losses import rollout_correction
 
 nan = np.nan

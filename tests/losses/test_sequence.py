@@ -3,9 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlx.advantages import group
-from rlx.losses import aggregate
-from rlx.losses import policy
-from rlx.losses import sequence
+from rlx.losses import aggregate, policy, sequence
 from tests import whole
 
 sequence = whole.compile_module(sequence)

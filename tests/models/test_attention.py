@@ -9,9 +9,7 @@ import pytest
 
 from rlx.build import models as build_models
 from rlx.learner import sharding
-from rlx.models import attention
-from rlx.models import packing
-from rlx.models import transformer
+from rlx.models import attention, packing, transformer
 
 B, S, N, K, H = 2, 150, 4, 2, 32
 

@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlx.models import decode
-from rlx.models import transformer
+from rlx.models import decode, transformer
 
 P, G, X, T = 2, 3, 5, 4
 CONFIG = transformer.DecoderConfig(

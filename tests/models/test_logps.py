@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from rlx.core import records
-from rlx.models import logps
-from rlx.models import transformer
+from rlx.models import logps, transformer
 
 B, X, T, V = 3, 3, 5, 31
 CONFIG = transformer.DecoderConfig(

@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 
 from rlx.core import records
-from rlx.models import decode
-from rlx.models import lora
-from rlx.models import transformer
-from rlx.models import value
+from rlx.models import decode, lora, transformer, value
 
 CONFIG = transformer.DecoderConfig(
     vocab_size=31, d_model=16, n_layers=2, n_heads=4, n_kv_heads=2, head_dim=6,

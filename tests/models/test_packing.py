@@ -8,11 +8,7 @@ import pytest
 
 from rlx.core import records
 from rlx.learner import step
-from rlx.models import logps
-from rlx.models import packing
-from rlx.models import size
-from rlx.models import transformer
-from rlx.models import value
+from rlx.models import logps, packing, size, transformer, value
 
 X, T, V = 4, 6, 31
 PROMPT_B = np.array([4, 1, 2, 3, 4, 1, 2, 2])

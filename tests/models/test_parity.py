@@ -16,12 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlx.io import hf
-from rlx.io import tables
-from rlx.models import decode
-from rlx.models import families
-from rlx.models import logps
-from rlx.models import transformer
+from rlx.io import hf, tables
+from rlx.models import decode, families, logps, transformer
 from tests.models import record_logits
 
 FIXTURES = record_logits.FIXTURES

@@ -6,8 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from rlx.models import size
-from rlx.models import transformer
+from rlx.models import size, transformer
 
 CONFIG = transformer.DecoderConfig(
     vocab_size=31, d_model=16, n_layers=3, n_heads=4, n_kv_heads=2, head_dim=6, d_ff=24)

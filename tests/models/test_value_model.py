@@ -2,8 +2,7 @@
 import jax
 import numpy as np
 
-from rlx.models import transformer
-from rlx.models import value
+from rlx.models import transformer, value
 
 CONFIG = transformer.DecoderConfig(
     vocab_size=11, d_model=8, n_layers=1, n_heads=1, n_kv_heads=1, head_dim=8, d_ff=8,

@@ -9,16 +9,10 @@ import pathlib
 import numpy as np
 import pytest
 
-from rlx.core import records
-from rlx.core import resolve
 from rlx import prompts as prompts_package
-from rlx.prompts.datasets import chain
-from rlx.prompts.datasets import chain_horizon
-from rlx.prompts.datasets import chain_pairs
-from rlx.prompts.datasets import gsm8k
-from rlx.prompts.datasets import hendrycks_math
-from rlx.prompts.datasets import jsonl
+from rlx.core import records, resolve
 from rlx.prompts import generated
+from rlx.prompts.datasets import chain, chain_horizon, chain_pairs, gsm8k, hendrycks_math, jsonl
 from rlx.verifiers import chain as chain_verifier
 
 NAMES = sorted(p.stem for p in (pathlib.Path(prompts_package.__file__).parent

@@ -2,9 +2,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlx.rewards import _segments
-from rlx.rewards import implicit
-from rlx.rewards import outcome
+from rlx.rewards import _segments, implicit, outcome
 
 nan = np.nan
 MASK = jnp.array([[True, True, True, True], [True, True, False, False], [False] * 4])

@@ -6,9 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlx.rewards import implicit as eager_implicit
-from rlx.rewards import steps
-from rlx.rewards import turns as eager
+from rlx.rewards import implicit as eager_implicit, steps, turns as eager
 from tests import whole
 
 implicit, steps, turns = map(whole.compile_module, (eager_implicit, steps, eager))

@@ -6,11 +6,8 @@ import jax
 import numpy as np
 import pytest
 
-from rlx.core import records
-from rlx.core import rng
-from rlx.rollouts import episodes
-from rlx.rollouts import padding
-from rlx.rollouts import sampler
+from rlx.core import records, rng
+from rlx.rollouts import episodes, padding, sampler
 from tests.rollouts import test_sampler
 from tests.rollouts.test_sampler import CONFIG, EOS, IDS, PAD, PROMPTS, params  # pylint: disable=unused-import
 

@@ -7,13 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlx.core import records
-from rlx.core import rng
+from rlx.core import records, rng
 from rlx.models import transformer
-from rlx.rollouts import decoding
-from rlx.rollouts import padding
-from rlx.rollouts import sampler
-from rlx.rollouts import slots
+from rlx.rollouts import decoding, padding, sampler, slots
 
 # One layer has a window, which ends within prompts and completions.
 CONFIG = transformer.DecoderConfig(

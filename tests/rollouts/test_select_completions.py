@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from rlx.core import records
-from rlx.core import resolve
+from rlx.core import records, resolve
 from rlx.rollouts import select_completions
 
 nan = np.nan

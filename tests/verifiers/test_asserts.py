@@ -12,8 +12,7 @@ from rlx.core import records
 from rlx.prompts.datasets import jsonl
 from rlx.verifiers import code_tests
 from rlx.verifiers.sandbox import inside
-from tests.verifiers import cases
-from tests.verifiers import sandbox
+from tests.verifiers import cases, sandbox
 
 CASES = cases.read("asserts.toml")
 

@@ -13,12 +13,9 @@ import time
 
 import pytest
 
-from rlx.verifiers import code_tests
-from rlx.verifiers import errors
-from rlx.verifiers.sandbox import sandbox as sandbox_lib
-from rlx.verifiers.sandbox import seccomp
-from tests.verifiers import cases
-from tests.verifiers import sandbox
+from rlx.verifiers import code_tests, errors
+from rlx.verifiers.sandbox import sandbox as sandbox_lib, seccomp
+from tests.verifiers import cases, sandbox
 
 CANARY = "the-expected-output-4711"
 TESTS = [dict(input="3\n", output=CANARY), f"assert f(3) == {CANARY!r}"]

@@ -5,8 +5,7 @@ import time
 import pytest
 
 from rlx.verifiers import code_tests
-from tests.verifiers import cases
-from tests.verifiers import sandbox
+from tests.verifiers import cases, sandbox
 
 CASES = cases.read("attacks_asserts.toml")
 FAMILIES = cases.families("attacks_asserts.toml")

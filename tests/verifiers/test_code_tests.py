@@ -12,12 +12,9 @@ import types
 import pytest
 
 from rlx.prompts.datasets import jsonl
-from rlx.verifiers import code_tests
-from rlx.verifiers import errors
-from rlx.verifiers import pool as pool_lib
+from rlx.verifiers import code_tests, errors, pool as pool_lib
 from rlx.verifiers.sandbox import sandbox as sandbox_lib
-from tests.verifiers import cases
-from tests.verifiers import sandbox
+from tests.verifiers import cases, sandbox
 
 ATTACKS = cases.read("attacks_sandbox.toml")
 CHEATS = ATTACKS["cheats"]

@@ -13,21 +13,13 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from rlx.core import records
-from rlx.core import resolve
+from rlx import verifiers
+from rlx.core import records, resolve
 from rlx.evals import verifier as verifier_eval
 from rlx.prompts import templates
-from rlx import verifiers
-from rlx.verifiers import _boxed
-from rlx.verifiers import answers
-from rlx.verifiers import code_tests
-from rlx.verifiers import errors
-from rlx.verifiers import pool as pool_lib
+from rlx.verifiers import _boxed, answers, code_tests, errors, pool as pool_lib, steps
 from rlx.verifiers.sandbox import inside
-from rlx.verifiers import steps
-from tests.verifiers import cases
-from tests.verifiers import completions
-from tests.verifiers import sandbox
+from tests.verifiers import cases, completions, sandbox
 
 # A prompt of every verifier on disk, and the right answer to it as a completion.
 MATH = records.Prompt("m", "What is 8 * 9 if 9 * 8 is 72?", "72")

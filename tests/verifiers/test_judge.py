@@ -11,13 +11,9 @@ import numpy as np
 import pytest
 
 from configs import base
-from rlx.build import methods as build_methods
-from rlx.build import validation
-from rlx.core import records
-from rlx.core import rng
-from rlx.verifiers import errors
-from rlx.verifiers import judge
-from rlx.verifiers import pool as pool_lib
+from rlx.build import methods as build_methods, validation
+from rlx.core import records, rng
+from rlx.verifiers import errors, judge, pool as pool_lib
 from tests.verifiers import cases
 
 nan = np.nan

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from configs import base
 from rlx.core import records
-from rlx.verifiers import errors
-from rlx.verifiers import judge
+from rlx.verifiers import errors, judge
 from tests.verifiers import cases
 
 OPTIONS = base.get_config().verifier.judge.to_dict() | dict(

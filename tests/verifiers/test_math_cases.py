@@ -5,9 +5,8 @@ import types
 import pytest
 
 from rlx.evals import verifier as report_lib
-from rlx.verifiers.math import kinds
-from rlx.verifiers.math import reading
 from rlx.verifiers import math_answer
+from rlx.verifiers.math import kinds, reading
 from tests.verifiers import cases as cases_lib
 
 CASES = [case for name in ("math_cases_first", "math_cases", "math_cases_second")

@@ -15,11 +15,8 @@ import types
 import numpy as np
 import pytest
 
-from rlx.core import records
-from rlx.core import resolve
-from rlx.verifiers import _worker
-from rlx.verifiers import pool as pool_lib
-from rlx.verifiers import process
+from rlx.core import records, resolve
+from rlx.verifiers import _worker, pool as pool_lib, process
 from tests.verifiers import hostile
 
 nan = np.nan

@@ -5,11 +5,8 @@ import time
 import numpy as np
 import pytest
 
-from rlx.core import records
-from rlx.core import resolve
-from rlx.verifiers import _boxed
-from rlx.verifiers import format as format_lib
-from rlx.verifiers import gym_task
+from rlx.core import records, resolve
+from rlx.verifiers import _boxed, format as format_lib, gym_task
 from tests.verifiers import cases
 
 GROUPS = cases.read("verdicts.toml")["group"]

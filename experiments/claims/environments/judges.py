@@ -17,8 +17,7 @@ from experiments.claims.environments import learn
 from rlx.core import records
 from rlx.losses import reward_model
 from rlx.prompts.datasets import chain
-from rlx.verifiers import answers
-from rlx.verifiers import chain as chain_verifier
+from rlx.verifiers import answers, chain as chain_verifier
 
 OPENERS = ("Solution: ", "Thought process: ", "Let's solve this problem step by step. ")
 # Forms in which an answer is stated; the last one ends with another number.

@@ -3,8 +3,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlx.learner import optimizer as optimizer_lib
-from rlx.learner import step as learner_step
+from rlx.learner import optimizer as optimizer_lib, step as learner_step
 
 
 def step(loss_of, transform):

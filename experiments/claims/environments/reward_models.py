@@ -11,8 +11,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from experiments.claims.environments import learn
-from experiments.claims.environments import tabular
+from experiments.claims.environments import learn, tabular
 from rlx.losses import reward_model
 
 TREE = tabular.Tree(prompts=2, vocab=12, length=3)

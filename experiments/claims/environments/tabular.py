@@ -20,13 +20,8 @@ import numpy as np
 import optax
 
 from experiments.claims.environments import learn
-from rlx.build import keys
-from rlx.build import methods as build_methods
-from rlx.build import plan as plan_lib
-from rlx.build import updates
-from rlx.core import masked
-from rlx.core import records
-from rlx.core import resolve
+from rlx.build import keys, methods as build_methods, plan as plan_lib, updates
+from rlx.core import masked, records, resolve
 from rlx.learner import reference as reference_lib
 from rlx.losses import value as value_loss
 from rlx.models import logps as logps_lib

@@ -7,8 +7,7 @@ The paper's heads that predict their own spread are left out: the nominal model 
 first of the five.
 """
 from configs.papers import brme
-from experiments.claims.environments import reward_models
-from experiments.claims.environments import tabular
+from experiments.claims.environments import reward_models, tabular
 
 MEASURE = ("gold score over 400 steps with the worst of five reward models mixed in minus that "
            "without it")

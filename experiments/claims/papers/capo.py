@@ -8,8 +8,7 @@ addition to the outcome, less GRPO with the outcome alone.
 import jax
 
 from configs.papers import capo
-from experiments.claims.environments import steps
-from experiments.claims.environments import tabular
+from experiments.claims.environments import steps, tabular
 
 MEASURE = "accuracy over 150 steps with penalties for wrong steps minus that with outcomes alone"
 MARGIN, RATE = 0.05, 10.0

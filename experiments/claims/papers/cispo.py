@@ -5,8 +5,7 @@ CISPO does not. The accuracy of CISPO is compared with that of the clip after tw
 many steps.
 """
 from configs.papers import cispo
-from experiments.claims.environments import sparse
-from experiments.claims.environments import tabular
+from experiments.claims.environments import sparse, tabular
 
 MEASURE = "accuracy of CISPO after 10 steps minus that of DAPO's clip after 20 steps"
 MARGIN, RATE = 0.05, 20.0

@@ -14,8 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from configs.papers import grpo
-from experiments.claims.environments import tabular
-from experiments.claims.environments import verdicts
+from experiments.claims.environments import tabular, verdicts
 from rlx.evals import pass_at_k
 
 CLAIMS = ("the gain of RLVR over the base model at large k is visible in CoT-pass@k but not in "

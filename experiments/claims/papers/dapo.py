@@ -5,8 +5,7 @@ Learning rates are tuned for the accuracy. The penalty on length has no effect i
 environment.
 """
 from configs.papers import dapo
-from experiments.claims.environments import sparse
-from experiments.claims.environments import tabular
+from experiments.claims.environments import sparse, tabular
 
 MEASURE = "entropy at an accuracy of 0.7, or the highest that both reach: upper clip 0.28 minus 0.2"
 MARGIN, RATE = 0.1, 20.0

@@ -4,8 +4,7 @@ limits how far the probability of a token moves, the other clips its ratio; the 
 are compared.
 """
 from configs.papers import dppo
-from experiments.claims.environments import sparse
-from experiments.claims.environments import tabular
+from experiments.claims.environments import sparse, tabular
 
 MEASURE = "accuracy with the limit on probabilities minus that with the clip of ratios"
 MARGIN, RATE = 0.05, 40.0

@@ -7,8 +7,7 @@ arms begin with steps of similar size. Neither arm divides by the standard devia
 import numpy as np
 
 from configs.papers import dr_grpo
-from experiments.claims.environments import sparse
-from experiments.claims.environments import tabular
+from experiments.claims.environments import sparse, tabular
 
 MEASURE = ("length of wrong completions over 150 steps: mean over a completion's tokens minus Dr. "
            "GRPO")

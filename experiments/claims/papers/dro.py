@@ -5,8 +5,7 @@ completions, so the single completions get twice as many steps. Single completio
 if they reach 95% of the accuracy of pairs.
 """
 from configs.papers import dro
-from experiments.claims.environments import sparse
-from experiments.claims.environments import tabular
+from experiments.claims.environments import sparse, tabular
 
 MEASURE = "accuracy from single completions minus 95% of that from pairs"
 MARGIN, RATE = 0.05, 20.0

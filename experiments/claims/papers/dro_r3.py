@@ -8,8 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import dro_r3
-from experiments.claims.environments import answers
-from experiments.claims.environments import tabular
+from experiments.claims.environments import answers, tabular
 
 MEASURE = ("share of sound reasonings with tokens weighted by their spread minus that without "
            "weights")

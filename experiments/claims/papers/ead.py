@@ -12,8 +12,7 @@ import jax
 import numpy as np
 
 from configs.papers import ead
-from experiments.claims.environments import tabular
-from experiments.claims.environments import verdicts
+from experiments.claims.environments import tabular, verdicts
 from rlx.build import methods as build_methods
 
 MEASURE = "accuracy learned from annealed samples minus that from samples at temperature 1"

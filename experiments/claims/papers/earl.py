@@ -7,8 +7,7 @@ compared.
 import functools
 
 from configs.papers import earl
-from experiments.claims.environments import tabular
-from experiments.claims.environments import verdicts
+from experiments.claims.environments import tabular, verdicts
 
 MEASURE = "accuracy after 150 steps from a fifth of the tokens minus that from all tokens"
 MARGIN, RATE = 0.05, 10.0

@@ -10,8 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import ema_std_filter
-from experiments.claims.environments import answers
-from experiments.claims.environments import tabular
+from experiments.claims.environments import answers, tabular
 
 MEASURE = ("share of sound reasonings after 200 steps with the filter by spread minus that without "
            "it")

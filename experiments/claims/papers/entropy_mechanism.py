@@ -5,8 +5,7 @@ entropies are compared where both have the same accuracy. This shows whether the
 large covariance reduce the entropy. Learning rates are tuned for the accuracy.
 """
 from configs.papers import entropy_mechanism
-from experiments.claims.environments import sparse
-from experiments.claims.environments import tabular
+from experiments.claims.environments import sparse, tabular
 
 MEASURE = "entropy at an accuracy of 0.7, or the highest that both reach: KL-Cov minus no penalty"
 MARGIN, RATE = 0.1, 20.0

@@ -7,8 +7,7 @@ import jax
 import numpy as np
 
 from configs.papers import gdpo
-from experiments.claims.environments import tabular
-from experiments.claims.environments import verdicts
+from experiments.claims.environments import tabular, verdicts
 
 CLAIM = 1
 MEASURE = ("the smaller of the two rewards' gains in 150 steps: normalised before the sum minus "

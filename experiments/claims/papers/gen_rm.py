@@ -21,9 +21,7 @@ import optax
 from experiments.claims.environments import learn
 from rlx.core import records
 from rlx.evals import best_of_n
-from rlx.losses import aggregate
-from rlx.losses import reward_model
-from rlx.losses import sft
+from rlx.losses import aggregate, reward_model, sft
 
 CLAIMS = ("verifiers that answer with a token are better than those with a head, and better still "
           "after a rationale",

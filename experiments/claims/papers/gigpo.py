@@ -4,9 +4,7 @@ is 1 if all are. Turns of a prompt that follow the same turns are in the same st
 The check measures the accuracy over training: GiGPO less GRPO, on the same outcomes.
 """
 from configs.papers import gigpo
-from experiments.claims.environments import steps
-from experiments.claims.environments import tabular
-from experiments.claims.environments import turns
+from experiments.claims.environments import steps, tabular, turns
 
 MEASURE = "mean accuracy over 60 steps of GiGPO minus that of GRPO"
 MARGIN, RATE = 0.05, 10.0

@@ -4,8 +4,7 @@ and the clip of token ratios at 0.2; their entropies are compared where both hav
 accuracy. Learning rates are tuned for the accuracy.
 """
 from configs.papers import gmpo
-from experiments.claims.environments import sparse
-from experiments.claims.environments import tabular
+from experiments.claims.environments import sparse, tabular
 
 MEASURE = ("entropy at an accuracy of 0.7, or the highest that both reach: GMPO minus the clip of "
            "tokens")

@@ -2,8 +2,7 @@
 and complete GRPO, with clip, KL penalty and reference; their accuracies are compared. The
 mean over tokens is the same in both, because all completions have the same length.
 """
-from configs.papers import gpg
-from configs.papers import grpo
+from configs.papers import gpg, grpo
 from experiments.claims.environments import sparse
 
 MEASURE = "accuracy of GPG after 30 steps minus that of GRPO"

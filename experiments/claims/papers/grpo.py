@@ -3,8 +3,7 @@ GRPO and the same method with PPO's estimator, which learns the values of all no
 training. GRPO reaches PPO's accuracy if it has at least 95% of it.
 """
 from configs.papers import grpo
-from experiments.claims.environments import sparse
-from experiments.claims.environments import tabular
+from experiments.claims.environments import sparse, tabular
 
 MEASURE = "accuracy of GRPO after 30 steps minus 95% of that with a learned critic and GAE"
 MARGIN, RATE = 0.05, 20.0

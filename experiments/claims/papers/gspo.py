@@ -4,8 +4,7 @@ gives GRPO. The measure is the accuracy averaged over training, which is higher 
 learning. How many tokens are clipped, the other part of the claim, is not measured.
 """
 from configs.papers import gspo
-from experiments.claims.environments import sparse
-from experiments.claims.environments import tabular
+from experiments.claims.environments import sparse, tabular
 
 MEASURE = "accuracy averaged over 150 steps: GSPO minus the clip of token ratios"
 MARGIN, RATE = 0.05, 30.0

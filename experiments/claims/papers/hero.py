@@ -9,8 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import hero
-from experiments.claims.environments import tabular
-from experiments.claims.environments import verdicts
+from experiments.claims.environments import tabular, verdicts
 
 MEASURE = "true accuracy with HERO minus that with the rival"
 MARGIN, RATE = 0.05, 20.0

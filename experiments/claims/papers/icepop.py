@@ -7,8 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import icepop
-from experiments.claims.environments import sparse
-from experiments.claims.environments import tabular
+from experiments.claims.environments import sparse, tabular
 
 MEASURE = ("accuracy in the second half of training with the mask minus that with the truncated "
            "weight")

@@ -10,8 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import igpo
-from experiments.claims.environments import tabular
-from experiments.claims.environments import turns
+from experiments.claims.environments import tabular, turns
 
 MEASURE = "mean accuracy over 200 steps with the gain of each turn minus that with outcomes alone"
 MARGIN, RATE = 0.05, 30.0

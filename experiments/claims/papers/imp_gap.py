@@ -18,8 +18,7 @@ import optax
 
 from experiments.claims.environments import learn
 from rlx.evals import reward_model as evaluation
-from rlx.losses import prm
-from rlx.losses import reward_model
+from rlx.losses import prm, reward_model
 
 CLAIMS = ("an implicit reward model is 3% worse on average than one with a head if prompts or "
           "completions shift, and equal if they do not",)

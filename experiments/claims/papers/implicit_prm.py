@@ -11,9 +11,7 @@ import jax.numpy as jnp
 import optax
 
 from configs.papers import implicit_prm
-from experiments.claims.environments import learn
-from experiments.claims.environments import steps
-from experiments.claims.environments import tabular
+from experiments.claims.environments import learn, steps, tabular
 from rlx.build import methods as build_methods
 from rlx.evals import best_of_n
 from rlx.losses import reward_model

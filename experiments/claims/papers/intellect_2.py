@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from configs.papers import intellect_2
-from experiments.claims.environments import sparse
-from experiments.claims.environments import tabular
+from experiments.claims.environments import sparse, tabular
 
 MEASURE = ("log10 of the largest sum of a logit's gradients in 50 steps: without the bound minus "
            "with it")

@@ -11,9 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import lanser
-from experiments.claims.environments import tabular
-from experiments.claims.environments import turns
-from experiments.claims.environments import verdicts
+from experiments.claims.environments import tabular, turns, verdicts
 
 MEASURE = "accuracy over 100 steps with rewards of edits minus that with outcomes alone"
 MARGIN, RATE = 0.05, 10.0

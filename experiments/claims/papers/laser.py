@@ -11,8 +11,7 @@ import numpy as np
 import optax
 
 from configs.papers import laser
-from experiments.claims.environments import learn
-from experiments.claims.environments import tabular
+from experiments.claims.environments import learn, tabular
 from rlx.build import methods as build_methods
 from rlx.evals import pass_at_k
 

@@ -4,8 +4,7 @@ group and the mean over each completion's tokens. DAPO is not an arm: on-policy,
 its filter change almost nothing.
 """
 from configs.papers import lite_ppo
-from experiments.claims.environments import sparse
-from experiments.claims.environments import tabular
+from experiments.claims.environments import sparse, tabular
 
 MEASURE = "accuracy after 30 steps: Lite PPO minus GRPO's standard deviation and mean"
 MARGIN, RATE = 0.05, 30.0

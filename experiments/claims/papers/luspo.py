@@ -3,8 +3,7 @@ which divides by the length, with the same clip. The learning rates are tuned fo
 completions are three tokens long at the start.
 """
 from configs.papers import luspo
-from experiments.claims.environments import sparse
-from experiments.claims.environments import tabular
+from experiments.claims.environments import sparse, tabular
 
 MEASURE = "length of completions after 150 steps: LUSPO minus GSPO"
 MARGIN, RATE = 0.15, 20.0

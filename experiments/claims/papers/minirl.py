@@ -5,8 +5,7 @@ MiniRL with its clip is compared with MiniRL without it.
 import jax
 
 from configs.papers import minirl
-from experiments.claims.environments import tabular
-from experiments.claims.environments import verdicts
+from experiments.claims.environments import tabular, verdicts
 
 CLAIM = 1
 MEASURE = "accuracy with the clip minus that without it, with eight passes over each batch"

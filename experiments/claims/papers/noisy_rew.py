@@ -5,8 +5,7 @@ inverted verdicts than to the one with 50%, whose verdicts are random. The rival
 the mean of these two arms.
 """
 from configs.papers import noisy_rew
-from experiments.claims.environments import tabular
-from experiments.claims.environments import verdicts
+from experiments.claims.environments import tabular, verdicts
 
 MEASURE = "accuracy with 40% of verdicts inverted minus the mean of those with none and with 50%"
 MARGIN, RATE = 0.05, 10.0

@@ -10,8 +10,7 @@ update as noisy verdicts and is not an arm.
 import optax
 
 from configs.papers import noisy_rlvr
-from experiments.claims.environments import tabular
-from experiments.claims.environments import verdicts
+from experiments.claims.environments import tabular, verdicts
 
 MEASURE = "accuracy from noisy verdicts with the backward correction minus that without it"
 MARGIN, RATE = 0.05, 0.05

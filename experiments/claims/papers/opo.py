@@ -3,8 +3,7 @@ mean as a baseline. OPO is compared with z-scores, both on-policy. Their entropi
 at the same accuracy, because at equal steps an arm that takes smaller steps has more entropy.
 """
 from configs.papers import opo
-from experiments.claims.environments import sparse
-from experiments.claims.environments import tabular
+from experiments.claims.environments import sparse, tabular
 
 MEASURE = ("entropy at an accuracy of 0.7, or the highest that both reach: OPO minus GRPO's "
            "advantages")

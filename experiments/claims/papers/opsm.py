@@ -5,8 +5,7 @@ with the trainer the mask would drop nothing, because PPO's clip already stops t
 completions that have become unlikely.
 """
 from configs.papers import opsm
-from experiments.claims.environments import sparse
-from experiments.claims.environments import tabular
+from experiments.claims.environments import sparse, tabular
 
 MEASURE = "off-policy accuracy in the second half of 60 steps with the mask minus that without it"
 MARGIN, RATE = 0.05, 30.0

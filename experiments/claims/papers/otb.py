@@ -3,8 +3,7 @@ baseline are compared with 32 completions and the mean of the other completions 
 (RLOO), after equally many steps.
 """
 from configs.papers import otb
-from experiments.claims.environments import sparse
-from experiments.claims.environments import tabular
+from experiments.claims.environments import sparse, tabular
 
 MEASURE = "accuracy of the token baseline with 4 completions minus 95% of that of RLOO with 32"
 MARGIN, RATE = 0.05, 10.0

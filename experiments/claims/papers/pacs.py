@@ -5,8 +5,7 @@ verdicts are wrong. The other arm has leave-one-out advantages and importance ra
 not clipped; its gradient in the first epoch equals that of PACS. The accuracy is measured.
 """
 from configs.papers import pacs
-from experiments.claims.environments import tabular
-from experiments.claims.environments import verdicts
+from experiments.claims.environments import tabular, verdicts
 
 CLAIM = 1
 MEASURE = ("accuracy of PACS minus that of the unclipped surrogate, with eight passes over each "

@@ -9,8 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import pav
-from experiments.claims.environments import chains
-from experiments.claims.environments import tabular
+from experiments.claims.environments import chains, tabular
 
 MEASURE = "mean accuracy over 150 steps with rewards for progress minus that of the rival"
 MARGIN, RATE = 0.05, 10.0

@@ -5,8 +5,7 @@ batch gives little information. The accuracy is measured. The paper's penalties 
 left out.
 """
 from configs.papers import ppo
-from experiments.claims.environments import sparse
-from experiments.claims.environments import tabular
+from experiments.claims.environments import sparse, tabular
 
 MEASURE = "accuracy after 30 steps with a clip of 0.2 minus that of the rival"
 MARGIN, RATE = 0.05, 100.0

@@ -10,9 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import ppr_renorm
-from experiments.claims.environments import tabular
-from experiments.claims.environments import turns
-from experiments.claims.environments import verdicts
+from experiments.claims.environments import tabular, turns, verdicts
 
 MEASURE = "accuracy learned from shifted scores of turns minus that from scores as they are"
 MARGIN, RATE = 0.05, 4.0

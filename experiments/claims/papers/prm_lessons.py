@@ -16,8 +16,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from experiments.claims.environments import learn
-from experiments.claims.environments import tabular
+from experiments.claims.environments import learn, tabular
 from rlx.evals import step_errors
 from rlx.losses import reward_model
 from rlx.rewards import step_labels

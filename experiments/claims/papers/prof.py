@@ -11,8 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import prof
-from experiments.claims.environments import tabular
-from experiments.claims.environments import verdicts
+from experiments.claims.environments import tabular, verdicts
 
 MEASURE = "accuracy with step scores as a filter minus that with them added to the verdict"
 MARGIN, RATE = 0.05, 20.0

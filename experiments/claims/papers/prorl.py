@@ -7,8 +7,7 @@ steps. The optimizer is Adam, because SGD has no state. The accuracy is measured
 import optax
 
 from configs.papers import prorl
-from experiments.claims.environments import tabular
-from experiments.claims.environments import verdicts
+from experiments.claims.environments import tabular, verdicts
 
 MEASURE = "accuracy after 200 steps with resets of the reference minus that without them"
 MARGIN, RATE = 0.05, 0.02

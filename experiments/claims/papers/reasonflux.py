@@ -8,8 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import reasonflux
-from experiments.claims.environments import steps
-from experiments.claims.environments import tabular
+from experiments.claims.environments import steps, tabular
 
 MEASURE = "accuracy after 300 steps learned from the blend minus that from verdicts alone"
 MARGIN, RATE = 0.05, 10.0

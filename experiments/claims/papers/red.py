@@ -6,8 +6,7 @@ value that a table predicts; with beta = 0 the last token receives it. The mean 
 measured.
 """
 from configs.papers import red
-from experiments.claims.environments import chains
-from experiments.claims.environments import tabular
+from experiments.claims.environments import chains, tabular
 
 CLAIM = 1
 MEASURE = ("mean accuracy over 300 steps with the verdict redistributed minus that with it on the "

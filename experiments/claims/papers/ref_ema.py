@@ -3,8 +3,7 @@
 Each prompt has 64 possible completions, of which few are right. The accuracy is measured.
 """
 from configs.papers import ref_ema
-from experiments.claims.environments import tabular
-from experiments.claims.environments import verdicts
+from experiments.claims.environments import tabular, verdicts
 
 MEASURE = "accuracy with a reference that follows the policy minus that with a fixed one"
 MARGIN, RATE = 0.05, 2.0

@@ -10,8 +10,7 @@ import jax.numpy as jnp
 import optax
 
 from configs.papers import reinforce_pp
-from experiments.claims.environments import tabular
-from experiments.claims.environments import verdicts
+from experiments.claims.environments import tabular, verdicts
 
 MEASURE = "accuracy on all prompts: statistics of the batch minus statistics of each prompt"
 MARGIN, RATE = 0.05, 5.0

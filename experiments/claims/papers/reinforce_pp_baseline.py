@@ -7,8 +7,7 @@ accuracy is measured.
 import jax
 
 from configs.papers import reinforce_pp_baseline
-from experiments.claims.environments import sparse
-from experiments.claims.environments import tabular
+from experiments.claims.environments import sparse, tabular
 
 MEASURE = "accuracy with the batch's statistics minus that with z-scores of the group"
 MARGIN, RATE = 0.05, 20.0

@@ -7,8 +7,7 @@ of steps. The accuracy is measured.
 import jax.numpy as jnp
 
 from configs.papers import remax
-from experiments.claims.environments import sparse
-from experiments.claims.environments import tabular
+from experiments.claims.environments import sparse, tabular
 
 MEASURE = "accuracy of ReMax after 60 steps minus that of REINFORCE without a baseline"
 MARGIN, RATE = 0.05, 10.0

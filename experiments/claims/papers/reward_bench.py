@@ -14,9 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from experiments.claims.environments import learn
-from experiments.claims.environments import tabular
-from experiments.claims.environments import verdicts
+from experiments.claims.environments import learn, tabular, verdicts
 from rlx.evals import reward_model
 from rlx.losses import prm
 

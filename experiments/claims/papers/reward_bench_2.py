@@ -17,8 +17,7 @@ from scipy import stats
 
 from configs.papers import ppo
 from experiments.claims.environments import tabular
-from rlx.evals import best_of_n
-from rlx.evals import reward_model
+from rlx.evals import best_of_n, reward_model
 
 CLAIMS = ("its score correlates with the result of best of n, and less with that of PPO",)
 MEASURE = ("rank correlation of the benchmark with best of 16, over reward models, minus that with "

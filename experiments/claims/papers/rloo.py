@@ -5,8 +5,7 @@ value model, which is trained at the same time. The accuracy is measured. The pa
 comparisons with DPO and without the clip are left out.
 """
 from configs.papers import rloo
-from experiments.claims.environments import sparse
-from experiments.claims.environments import tabular
+from experiments.claims.environments import sparse, tabular
 
 MEASURE = "accuracy of RLOO after 30 steps minus that of PPO's critic and GAE"
 MARGIN, RATE = 0.05, 15.0

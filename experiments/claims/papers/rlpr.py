@@ -9,8 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import rlpr
-from experiments.claims.environments import answers
-from experiments.claims.environments import tabular
+from experiments.claims.environments import answers, tabular
 
 MEASURE = "share of sound reasonings learned from the mean probability minus that from the product"
 MARGIN, RATE = 0.05, 10.0

@@ -6,8 +6,7 @@ wrong preference. UWO has the config's weight, and both arms have its KL coeffic
 score after 200 steps is measured.
 """
 from configs.papers import rm_ens
-from experiments.claims.environments import reward_models
-from experiments.claims.environments import tabular
+from experiments.claims.environments import reward_models, tabular
 
 MEASURE = "gold score learned from UWO of five reward models minus that from one of them"
 MARGIN, RATE = 0.1, 10.0

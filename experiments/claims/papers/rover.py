@@ -9,8 +9,7 @@ the best accuracy. The sampling temperature of the config is not simulated.
 import jax.numpy as jnp
 
 from configs.papers import rover
-from experiments.claims.environments import tabular
-from experiments.claims.environments import verdicts
+from experiments.claims.environments import tabular, verdicts
 
 MEASURE = "distinct right completions in 16 samples with ROVER minus those with PPO's loss"
 MARGIN, RATE = 0.3, 5.0

@@ -9,8 +9,7 @@ the same arm. It is above 0 if the choice of the aggregate matters more than the
 import numpy as np
 
 from configs.papers import rsbs
-from experiments.claims.environments import chains
-from experiments.claims.environments import tabular
+from experiments.claims.environments import chains, tabular
 
 MEASURE = ("distance in accuracy between the product and another aggregate minus that between two "
            "seeds")

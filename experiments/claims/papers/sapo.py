@@ -4,8 +4,7 @@ GSPO's sequence ratio and of GRPO's token ratios, by the mean accuracy in the se
 training.
 """
 from configs.papers import sapo
-from experiments.claims.environments import sparse
-from experiments.claims.environments import tabular
+from experiments.claims.environments import sparse, tabular
 
 MEASURE = "accuracy in the second half of 30 steps: SAPO minus the rival"
 MARGIN, RATE = 0.05, 40.0

@@ -10,8 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import sar
-from experiments.claims.environments import tabular
-from experiments.claims.environments import verdicts
+from experiments.claims.environments import tabular, verdicts
 
 MEASURE = "right answers per token with the self-aligned term minus those with verdicts alone"
 MARGIN, RATE = 0.02, 100.0

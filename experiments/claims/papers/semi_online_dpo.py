@@ -5,8 +5,7 @@ small data set. The claim is that s = 10 learns far more than offline DPO, by th
 end.
 """
 from configs.papers import semi_online_dpo
-from experiments.claims.environments import tabular
-from experiments.claims.environments import verdicts
+from experiments.claims.environments import tabular, verdicts
 
 MEASURE = "accuracy after 200 steps of DPO with s = 10 minus that of offline DPO"
 MARGIN, RATE, STEPS = 0.05, 50.0, 200

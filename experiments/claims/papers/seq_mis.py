@@ -4,8 +4,7 @@ passes. Masked weights of whole completions are compared with truncated weights 
 mean accuracy in the second half of training.
 """
 from configs.papers import seq_mis
-from experiments.claims.environments import sparse
-from experiments.claims.environments import tabular
+from experiments.claims.environments import sparse, tabular
 
 MEASURE = ("accuracy in the second half of training with weights of completions minus that with "
            "weights of tokens")

@@ -5,8 +5,7 @@ token, by pass@8 after equally many steps.
 import jax
 
 from configs.papers import simko
-from experiments.claims.environments import tabular
-from experiments.claims.environments import verdicts
+from experiments.claims.environments import tabular, verdicts
 
 MEASURE = "pass@8 after 200 steps with SimKO minus that with alpha = 0 and penalty = 1"
 MARGIN, RATE = 0.05, 10.0

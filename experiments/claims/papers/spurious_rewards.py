@@ -9,8 +9,7 @@ changes nothing but the reward.
 import jax
 
 from configs.papers import spurious_rewards
-from experiments.claims.environments import steps
-from experiments.claims.environments import tabular
+from experiments.claims.environments import steps, tabular
 
 MEASURE = "accuracy of skilled policies after 200 steps of random rewards minus that before"
 MARGIN, RATE = 0.05, 10.0

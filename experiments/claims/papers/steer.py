@@ -9,8 +9,7 @@ the one with the best accuracy.
 import numpy as np
 
 from configs.papers import steer
-from experiments.claims.environments import tabular
-from experiments.claims.environments import verdicts
+from experiments.claims.environments import tabular, verdicts
 
 MEASURE = "change of entropy in nats until the accuracy is 0.8: the rival minus STEER"
 MARGIN, RATE = 0.1, 1.0

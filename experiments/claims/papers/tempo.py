@@ -4,8 +4,7 @@ two tokens. TEMPO is compared with GRPO by the mean accuracy over the first 60 s
 is that TEMPO learns faster.
 """
 from configs.papers import tempo
-from experiments.claims.environments import tabular
-from experiments.claims.environments import verdicts
+from experiments.claims.environments import tabular, verdicts
 
 MEASURE = "mean accuracy over 60 steps of TEMPO minus that of GRPO"
 MARGIN, RATE = 0.05, 20.0

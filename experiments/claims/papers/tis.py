@@ -5,8 +5,7 @@ is compared with training without it, by the accuracy at the end.
 import jax.numpy as jnp
 
 from configs.papers import tis
-from experiments.claims.environments import sparse
-from experiments.claims.environments import tabular
+from experiments.claims.environments import sparse, tabular
 
 MEASURE = "accuracy with the weight minus that without it, with samples from rounded logits"
 MARGIN, RATE = 0.05, 20.0

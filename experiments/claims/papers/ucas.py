@@ -6,8 +6,7 @@ Measured is the entropy of the policy over whole completions, at the learning ra
 accuracy.
 """
 from configs.papers import ucas
-from experiments.claims.environments import sparse
-from experiments.claims.environments import tabular
+from experiments.claims.environments import sparse, tabular
 
 MEASURE = "entropy over completions after 200 steps, in nats: UCAS minus GRPO"
 MARGIN, RATE = 0.1, 5.0

@@ -10,8 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import verpo
-from experiments.claims.environments import tabular
-from experiments.claims.environments import verdicts
+from experiments.claims.environments import tabular, verdicts
 
 MEASURE = "probability of passing all tests with VeRPO minus that with the rival"
 MARGIN, RATE = 0.05, 10.0

@@ -4,8 +4,7 @@ ratio, which is normalised by length. Measured is the mean accuracy in the secon
 training.
 """
 from configs.papers import vespo
-from experiments.claims.environments import sparse
-from experiments.claims.environments import tabular
+from experiments.claims.environments import sparse, tabular
 
 MEASURE = ("accuracy in the second half of training, with 16 passes over each batch: VESPO minus "
            "the rival")

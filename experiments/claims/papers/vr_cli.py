@@ -7,8 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from configs.papers import vr_cli
-from experiments.claims.environments import answers
-from experiments.claims.environments import tabular
+from experiments.claims.environments import answers, tabular
 
 CLAIM = 1
 MEASURE = ("quality of plans learned from thresholds of the improvement minus that from the "

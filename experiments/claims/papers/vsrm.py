@@ -12,8 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from configs.papers import vsrm
-from experiments.claims.environments import tabular
-from experiments.claims.environments import verdicts
+from experiments.claims.environments import tabular, verdicts
 
 MEASURE = "tokens of completions without rewards for steps minus those with them"
 MARGIN, RATE = 0.2, 4.0

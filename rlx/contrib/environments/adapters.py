@@ -41,8 +41,7 @@ def tool_calls(reply: str, at_most: int) -> tuple[str, list[tuple[str, str]], st
     if not isinstance(call, dict) or not isinstance(call.get("name"), str):
       return reply, [], 'Error: a tool call needs {"name": ..., "arguments": {...}}.'
     arguments = call.get("arguments") or {}
-    calls.append((call["name"], arguments if isinstance(arguments, str) else
-                  json.dumps(arguments)))
+    calls.append((call["name"], arguments if isinstance(arguments, str) else json.dumps(arguments)))
     text.append(reply[start:opened])
     start = closed + len(_CLOSE)
   return "".join([*text, reply[start:]]).strip() if calls else reply, calls, ""

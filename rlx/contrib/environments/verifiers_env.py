@@ -31,8 +31,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rlx.contrib.environments import _verifiers_loading as loading
-from rlx.contrib.environments import adapters
+from rlx.contrib.environments import _verifiers_loading as loading, adapters
 from rlx.core import ranges
 from rlx.environments import interface
 

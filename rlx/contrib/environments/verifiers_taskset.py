@@ -75,8 +75,7 @@ class VerifiersTaskset:
     if exchange.is_over:
       raise ValueError(f"{self._key}: prompt {prompt.id!r} ends before its first turn.")
     self._shown = self._texts(exchange)
-    messages = [dict(role=m.role, content=text)
-                for m, text in zip(exchange.messages, self._shown)]
+    messages = [dict(role=m.role, content=text) for m, text in zip(exchange.messages, self._shown)]
     return adapters.add_tools(messages, exchange.tools.values()) if (
         self.tools_in_prompt and exchange.tools) else messages
 

@@ -251,7 +251,6 @@ def expert(prompt: "records.Prompt", rng, *, attempts: ranges.Count = 3,
   """
   replies: list[str] = []
   while len(replies) < attempts and rng.random() < wrong_rate:
-    wrong = _wrong_lines(prompt.answer, prompt.meta["shown"],
-                         prompt.meta.get("places", _PLACES))
+    wrong = _wrong_lines(prompt.answer, prompt.meta["shown"], prompt.meta.get("places", _PLACES))
     replies.append(wrong[int(rng.integers(len(wrong)))])
   return [*replies, prompt.answer][:attempts]

@@ -1,10 +1,5 @@
 """Model families by the model_type of their checkpoints."""
-from rlx.models.families import gemma
-from rlx.models.families import llama
-from rlx.models.families import olmo2
-from rlx.models.families import phi3
-from rlx.models.families import qwen
-from rlx.models.families import smollm3
+from rlx.models.families import gemma, llama, olmo2, phi3, qwen, smollm3
 
 # Of two families that can hold a decoder, the first writes it; see `io.hf.family_of`.
 FAMILIES = {family.model_type: family for family in (

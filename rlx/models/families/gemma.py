@@ -1,9 +1,7 @@
 """Gemma 2: norms before and after each sublayer that multiply by 1 + scale, a scaled embedding,
 soft caps, and a window on every other layer. Gemma 3 for text: the same with an RMSNorm on each
 query and key head, and other rotary angles on layers with a window."""
-from rlx.models.families import _config
-from rlx.models.families import _names
-from rlx.models.families import llama
+from rlx.models.families import _config, _names, llama
 
 # The norm before the MLP has another name than in Llama, whose name is that of a post-norm.
 _LAYER = llama.LAYER | _names.POST_NORMS | {
@@ -11,8 +9,7 @@ _LAYER = llama.LAYER | _names.POST_NORMS | {
 _DEFAULTS = {"head_dim": 256, "num_key_value_heads": 4, "query_pre_attn_scalar": 256,
              "sliding_window": 4096, "tie_word_embeddings": True,
              "hidden_activation": "gelu_pytorch_tanh"}
-_FIXED = dict(
-    activation="gelu_tanh", norms="both", norm_plus_one=True, scaled_embedding=True)
+_FIXED = dict(activation="gelu_tanh", norms="both", norm_plus_one=True, scaled_embedding=True)
 _READS = {"final_logit_softcapping", "hidden_act", "hidden_activation", "query_pre_attn_scalar",
           "sliding_window"}
 

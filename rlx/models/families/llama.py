@@ -1,12 +1,10 @@
 """Llama 2, 3, 3.1 and 3.2, Mistral, Mixtral, and models of their shape."""
-from rlx.models.families import _config
-from rlx.models.families import _names
+from rlx.models.families import _config, _names
 
 LAYER = _names.NORMS | _names.ATTENTION | _names.MLP
 TABLES = _names.tables(LAYER, interleaved=True)
 
-LLAMA = _config.Family(
-    "llama", "LlamaForCausalLM", *TABLES, biases=("attention_bias", "mlp_bias"))
+LLAMA = _config.Family("llama", "LlamaForCausalLM", *TABLES, biases=("attention_bias", "mlp_bias"))
 
 # Llama with a window. GGUF files of Mistral have the architecture "llama".
 MISTRAL = _config.Family(

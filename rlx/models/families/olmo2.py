@@ -1,7 +1,6 @@
 """OLMo 2: norms after each sublayer instead of before, and of all queries and keys of a token
 together."""
-from rlx.models.families import _config
-from rlx.models.families import _names
+from rlx.models.families import _config, _names
 
 _NORMS = _names.POST_NORMS | {
     "layers.attn.q_norm.scale_LNH": ("(NH)", "self_attn.q_norm", "attn_q_norm"),

@@ -1,9 +1,7 @@
 """Phi-3 and Phi-4: Llama with fused projections and, in some, a window, a part of each head
 without rotary angles (Phi-4-mini) or longrope."""
-from rlx.models.families import _config
-from rlx.models.families import _names
-from rlx.models.families import llama
 from rlx.models import transformer
+from rlx.models.families import _config, _names, llama
 
 
 def _fuse(table, attention, mlp):

@@ -1,8 +1,6 @@
 """Qwen2, Qwen2.5 and Qwen3: Llama with biases on queries, keys and values (2) or an RMSNorm on
 each query and key head (3), and a window on the upper layers if use_sliding_window is true."""
-from rlx.models.families import _config
-from rlx.models.families import _names
-from rlx.models.families import llama
+from rlx.models.families import _config, _names, llama
 
 WINDOW_KEYS = {"max_window_layers", "sliding_window", "use_sliding_window"}
 _DEFAULTS = {"num_key_value_heads": 32, "sliding_window": 4096, "max_window_layers": 28}
@@ -43,8 +41,7 @@ def _mixture(hf, source):
   if hf.get(other) is not None:
     raise ValueError(f"{source}: {key}={hf[key]!r:.60} and {other}={hf[other]!r:.60}; only one of "
                      "them is supported for qwen3_moe.")
-  return llama.experts(hf, source, key) | dict(
-      norm_topk=_config.flag(hf, "norm_topk_prob", source))
+  return llama.experts(hf, source, key) | dict(norm_topk=_config.flag(hf, "norm_topk_prob", source))
 
 
 QWEN3_MOE = _config.Family(

@@ -1,8 +1,6 @@
 """SmolLM3: Llama with layers without rotary angles, and a window on those if
 use_sliding_window is true."""
-from rlx.models.families import _config
-from rlx.models.families import llama
-from rlx.models.families import qwen
+from rlx.models.families import _config, llama, qwen
 
 
 def _switches(hf, source):

@@ -10,10 +10,9 @@ express; so the problems are written as one chain, whose steps include the inner
 import itertools
 from typing import Annotated
 
-from rlx.core import ranges
-from rlx.core import records
-from rlx.prompts.datasets import chain
+from rlx.core import ranges, records
 from rlx.prompts import generated
+from rlx.prompts.datasets import chain
 
 
 def prompts(rows, split, *, problems: Annotated[int, ranges.Range(1, 1000, is_whole=True)] = 2):

@@ -4,8 +4,8 @@ The other wording exchanges the first two digits if the first operation is commu
 tokens, the same steps and the same answer.
 """
 from rlx.core import records
-from rlx.prompts.datasets import chain
 from rlx.prompts import generated
+from rlx.prompts.datasets import chain
 
 COMMUTE = "Mm+*"
 

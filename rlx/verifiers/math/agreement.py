@@ -1,12 +1,8 @@
 """Compares a stated answer with the reference answer, by the kind of the reference."""
 import re
 
-from rlx.verifiers.math import expressions as ex
-from rlx.verifiers.math import kinds
+from rlx.verifiers.math import expressions as ex, kinds, reading, reals, units
 from rlx.verifiers.math.latex import Unreadable
-from rlx.verifiers.math import reading
-from rlx.verifiers.math import reals
-from rlx.verifiers.math import units
 
 _ORDERED = frozenset(["order", "ordered", "respectively", "sequence"])  # Words of a question.
 _LOGARITHMS = frozenset(["ln", "log", "lg"])

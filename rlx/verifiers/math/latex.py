@@ -46,8 +46,7 @@ _MARKS = frozenset("+-*/^_!|()[]{}<>=,;:%$€£¥₹'&.?#") | {r"\{", r"\}", r"\
 _SPACES = frozenset([" ", r"\,", r"\;", r"\:", r"\>", r"\ ", "~", "\\"])
 _CONNECTIVES = tables.TABLES["connectives"]
 _SHORT_WORDS = tables.words("short_words")
-_NUMBER_IN_TEXT = re.compile(
-    r'([A-Za-z ]*)(:?)\s*([-+]?\$?\d[\d.,/:]*(?<![.,:]))\s*([^"\d]*)')
+_NUMBER_IN_TEXT = re.compile(r'([A-Za-z ]*)(:?)\s*([-+]?\$?\d[\d.,/:]*(?<![.,:]))\s*([^"\d]*)')
 _UNIT_FORMULA = re.compile(  # km/h, m^2, ~N\cdot m
     r"[a-zA-Z~ /^\d{}]+|~(?:[a-zA-Z~ /^\d{}-]|\\cdot\b|\\,)+")
 _EXACT_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")

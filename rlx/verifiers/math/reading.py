@@ -1,13 +1,8 @@
 """Parses the text of an answer into one of the kinds."""
 import re
 
-from rlx.verifiers.math import expressions as ex
-from rlx.verifiers.math import kinds
-from rlx.verifiers.math import latex
+from rlx.verifiers.math import expressions as ex, kinds, latex, reals, tables, units
 from rlx.verifiers.math.latex import Unreadable
-from rlx.verifiers.math import reals
-from rlx.verifiers.math import tables
-from rlx.verifiers.math import units
 
 _SIGNS = tables.TABLES["signs"]
 _BETWEEN = frozenset([",", ";", r"\land", r"\lor", r"\quad", r"\\"])
@@ -27,8 +22,7 @@ _INTEGER_WORDS = tables.phrase("integers")
 _WRAPPED = re.compile(
     r"\\(?:text(?:rm|bf|it|sf|tt|normal)?|mbox|hbox|math(?:rm|bf|it|sf)|operatorname\*?|boldsymbol|"
     r"bm|underline|boxed|fbox|left|right|emph)(?![A-Za-z])|[{}$]|\\[,;:! ]|~")
-_CHOICE = re.compile(
-    r"(?:(?:option|choice|answer)\s+)?\(?\s*([A-Z])\s*\)?\s*[.:]?", re.IGNORECASE)
+_CHOICE = re.compile(r"(?:(?:option|choice|answer)\s+)?\(?\s*([A-Z])\s*\)?\s*[.:]?", re.IGNORECASE)
 _CHOICE_AND_WHY = re.compile(r"(?:\(\s*([A-Z])\s*\)|([A-Z])\s*[.:)])\s*(\S.*)", re.DOTALL)
 _HEDGE = tables.phrase("hedge")
 _BASED = re.compile(r"\(?\s*(?=[A-Z]*\d)([\dA-Z]+)\s*\)?\s*_\s*(\d\d?)")

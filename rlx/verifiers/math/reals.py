@@ -2,8 +2,7 @@
 import functools
 import itertools
 
-from rlx.verifiers.math import expressions as ex
-from rlx.verifiers.math import kinds
+from rlx.verifiers.math import expressions as ex, kinds
 from rlx.verifiers.math.latex import Unreadable
 
 _INFINITY, _MINUS_INFINITY = ("inf",), ("neg", ("inf",))

@@ -1,9 +1,7 @@
 r"""Extracts the answer of a completion that has no \boxed{...}; `answer` lists the rules."""
 import re
 
-from rlx.verifiers.math import latex
-from rlx.verifiers.math import tables
-from rlx.verifiers.math import units
+from rlx.verifiers.math import latex, tables, units
 
 _MAX_LINE = 3000  # Characters of a line that are searched for mathematics.
 _MARK = tables.phrase("mark")

@@ -11,13 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments.bench import bench
-from experiments.bench import roofline
-from experiments.bench import speed_tables
+from experiments.bench import bench, roofline, speed_tables
 from rlx.build import methods as build_methods
 from rlx.io import hf
-from rlx.models import logps
-from rlx.models import transformer
+from rlx.models import logps, transformer
 
 ROOT = pathlib.Path(__file__).parents[3]
 # Per token and layer: q, k, v 8*(4+2*2)*2 = 128, out 4*2*8 = 64, MLP 3*8*16 = 384.

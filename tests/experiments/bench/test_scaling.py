@@ -8,10 +8,8 @@ import pytest
 from configs import quickstart
 from experiments.bench import scaling
 from rlx import build
-from rlx.build import memory as run_memory
-from rlx.build import models as build_models
-from rlx.learner import programs
-from rlx.learner import sharding
+from rlx.build import memory as run_memory, models as build_models
+from rlx.learner import programs, sharding
 from rlx.models import transformer
 
 TINY = transformer.DecoderConfig(vocab_size=16, d_model=128, n_layers=2, n_heads=4,

@@ -2,8 +2,7 @@
 import jax
 import numpy as np
 
-from experiments.claims.environments import steps
-from experiments.claims.environments import tabular
+from experiments.claims.environments import steps, tabular
 
 
 def test_saved_by_hand():

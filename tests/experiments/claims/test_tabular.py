@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from configs.papers import grpo
-from experiments.claims.environments import sparse
-from experiments.claims.environments import tabular
+from experiments.claims.environments import sparse, tabular
 
 P, V, T = 2, 3, 3
 TREES = {eos: tabular.Tree(prompts=P, vocab=V, length=T, eos=eos) for eos in (False, True)}

@@ -4,8 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments.claims.environments import tabular
-from experiments.claims.environments import verdicts
+from experiments.claims.environments import tabular, verdicts
 
 
 def test_a_completion_is_the_leaf_of_its_tokens():

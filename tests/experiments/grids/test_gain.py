@@ -4,10 +4,8 @@ import json
 import numpy as np
 import pytest
 
-from experiments.grids import gain
-from experiments.grids import plots
-from experiments.prime import prime_gain
-from experiments.prime import step_quality
+from experiments.grids import gain, plots
+from experiments.prime import prime_gain, step_quality
 
 
 def _run(seed, accuracies, seconds=2.0):

@@ -5,10 +5,7 @@ import re
 import pytest
 
 from configs import quickstart
-from experiments.grids import cell as cell_lib
-from experiments.grids import cell_config
-from experiments.grids import grid as grids
-from experiments.grids import run
+from experiments.grids import cell as cell_lib, cell_config, grid as grids, run
 
 ROOT = pathlib.Path(__file__).parents[3]
 GRIDS = [f"{p}:{name}" for p in sorted((ROOT / "experiments/prime").glob("*.py"))

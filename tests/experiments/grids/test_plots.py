@@ -8,9 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from experiments.grids import cell as cell_lib
-from experiments.grids import compare
-from experiments.grids import plots
+from experiments.grids import cell as cell_lib, compare, plots
 
 INF = math.inf
 

@@ -12,9 +12,7 @@ import time
 import pytest
 from rich import console
 
-from experiments.grids import cell as cell_lib
-from experiments.grids import grid as grids
-from experiments.grids import run
+from experiments.grids import cell as cell_lib, grid as grids, run
 
 ROOT = pathlib.Path(__file__).parents[3]
 # A run by the name of its arm: ok; flaky fails at first; bad always does; slow starts a
