@@ -94,13 +94,14 @@ def test_a_coefficient_follows_its_schedule(monkeypatch):
   """Warm-up, peak and decay, of the term's advantages and in the log; traced once."""
   curve = dict(coef=2.0, warmup_steps=4, schedule="linear", total_steps=14, final_fraction=0.5)
   c = config(dict(outcome=dict(OUTCOME, **curve)), dict(outcome=dict(name="group.rloo")))
-  learn = updates.rewards_advantages_of(c, build_methods.resolve_methods(c))
+  stage = updates.rewards_advantages_of(c, build_methods.resolve_methods(c))
   plain_BT = advantages(config(dict(outcome=OUTCOME), dict(outcome=dict(name="group.rloo"))))
   for step, coef in ((0, 0.5), (3, 2.0), (4, 2.0), (9, 1.5), (99, 1.0)):
-    scored, metrics = learn(types.SimpleNamespace(kl_coef=jnp.float32(0), step=step), batch())
+    state = types.SimpleNamespace(kl_coef=jnp.float32(0), step=step)
+    scored, metrics = stage.of_batch(state, batch())
     np.testing.assert_allclose(scored.advantages_BT, coef * plain_BT, rtol=1e-6)
     assert metrics["rewards/outcome_coef"] == coef
-    monkeypatch.setattr(schedule, "factor", None)  # Later steps compile nothing.
+    monkeypatch.setattr(schedule.Schedule, "__call__", None)  # Later steps compile nothing.
 
 
 def test_rewards_are_logged_before_coef_and_variances_after_it():
@@ -146,7 +147,8 @@ def whitened(outcome, estimator):
   mask_BT = jnp.ones((8, 2), bool).at[1:, 1].set(False)
   scored = records.Batch(action_BT=mask_BT, outcome_B=jnp.asarray(outcome), group=4)
   state = types.SimpleNamespace(kl_coef=jnp.float32(0), step=0)
-  batch, _ = updates.rewards_advantages_of(c, build_methods.resolve_methods(c))(state, scored)
+  stage = updates.rewards_advantages_of(c, build_methods.resolve_methods(c))
+  batch, _ = stage.of_batch(state, scored)
   return np.asarray(batch.advantages_BT)
 
 
@@ -225,6 +227,6 @@ def test_an_estimators_own_metrics_are_logged():
   more.fields = rloo.fields
   resolved.estimators["outcome"] = gamma, more
   state = types.SimpleNamespace(kl_coef=jnp.float32(0), step=0)
-  metrics = updates.rewards_advantages_of(c, resolved)(state, batch())[1]
+  metrics = updates.rewards_advantages_of(c, resolved).of_batch(state, batch())[1]
   assert metrics["advantages/outcome_size"] == 7
   np.testing.assert_allclose(metrics["advantages/outcome_right"], batch().outcome_B.mean())

@@ -19,9 +19,9 @@ def advantages(key, outcome_B, *, changes=(), **fields):
   for section, values in dict(changes).items(): c.rewards[section].update(values)
   scored = records.Batch(action_BT=jnp.ones((len(outcome_B), 4), bool), group=2,
                           outcome_B=jnp.array(outcome_B), **fields)
-  compute_advantages = updates.rewards_advantages_of(c, build_methods.resolve_methods(c))
+  stage = updates.rewards_advantages_of(c, build_methods.resolve_methods(c))
   state = types.SimpleNamespace(kl_coef=c.kl.coef, step=1000)
-  return compute_advantages(state, scored)[0].advantages_BT
+  return stage.of_batch(state, scored)[0].advantages_BT
 
 
 def test_pav():
