@@ -95,7 +95,8 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
           if p.kind is p.KEYWORD_ONLY and key in values}
   given_workdir, default = values.pop("workdir", None), load.default_workdir(name)
   # A doctor reads the metrics of a run that is named, not of one that may be there.
-  needs_workdir = "workdir" in parameters and parameters["workdir"].default is inspect.Parameter.empty
+  needs_workdir = ("workdir" in parameters
+                   and parameters["workdir"].default is inspect.Parameter.empty)
   workdir = given_workdir or (default if needs_workdir or default == name else None)
   config = _override(load.load_config(name), values)
   if given_hosts is not None: hosts.start(given_hosts)

@@ -317,7 +317,8 @@ def _sum_steps(rewards_BT, step_ends_BT, learn_BT, include_last):
   row_B1 = jnp.arange(len(learn_BT))[:, None]
   by_step = lambda x_BT: jnp.zeros(x_BT.shape, x_BT.dtype).at[row_B1, step_BT].add(x_BT)
   counts_BT = ends_BT if include_last else ends_BT & ~masked.last(learn_BT)
-  return by_step(masked.where_valid(rewards_BT, learn_BT)), by_step(counts_BT.astype(int)) > 0, step_BT
+  return (by_step(masked.where_valid(rewards_BT, learn_BT)), by_step(counts_BT.astype(int)) > 0,
+          step_BT)
 
 
 def _groups(rewards_BT, learn_BT, learn_PG):

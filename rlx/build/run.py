@@ -71,9 +71,9 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   Args:
     splits: which prompts are loaded. Without "train" Run.prompts is None, without
       "eval" Run.eval_prompts is empty. None: those that are needed for `learns`.
-    recorded: the result of `run_folder.read_recorded` for a run that is resumed. With the recorded number
-      of slots the sampler's log-probs are bitwise those of an uninterrupted run. None: a new
-      run.
+    recorded: the result of `run_folder.read_recorded` for a run that is resumed. With the recorded
+      number of slots the sampler's log-probs are bitwise those of an uninterrupted run. None: a
+      new run.
     learns: "policy", "prm" if only a PRM is trained, on stored completions, or "" if nothing
       is. Fields of a batch are computed only for the models that learn.
     mesh: of devices that are not here, see tools/targets.py; then no parameters are read, and
@@ -143,8 +143,9 @@ def sizes_of(c: keys.Config) -> sizes_lib.Sizes:
 
 def sampling_options(c: keys.Config, sizes: sizes_lib.Sizes) -> sampling_lib.Options:
   """The sampling.Options of a config."""
-  return options_lib.read_options(sampling_lib.Options, c, draw=sizes.draw, first_pass=sizes.first_pass,
-                 decoding=c.rollouts.decoding.to_dict())
+  return options_lib.read_options(
+      sampling_lib.Options, c, draw=sizes.draw, first_pass=sizes.first_pass,
+      decoding=c.rollouts.decoding.to_dict())
 
 
 def _check_learns(c: keys.Config, methods: methods_lib.Methods, learns: str) -> None:

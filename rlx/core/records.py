@@ -163,7 +163,8 @@ class Batch:
 
   def view(self, values, name):
     """What a name stands for where `values` has the columns: outcome_PG, learn_B, prm_beta, ..."""
-    return getattr(Batch(self.group, **{k: x for k, x in values.items() if fields.axes_of(k)}), name)
+    columns = {k: x for k, x in values.items() if fields.axes_of(k)}
+    return getattr(Batch(self.group, **columns), name)
 
   def __contains__(self, name):
     name = fields.column(name)

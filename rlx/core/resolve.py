@@ -74,7 +74,8 @@ def _method(fn, given=(), whole=None, options=None):
   read = [p for p in inspect.signature(fn).parameters.values()
           if p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in given]
   return Method(fn, tuple(p.name for p in read),
-                {p.name: p.default for p in read if p.default is not p.empty}, whole or {}, options or {})
+                {p.name: p.default for p in read if p.default is not p.empty},
+                whole or {}, options or {})
 
 
 def split_metrics(result):

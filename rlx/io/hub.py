@@ -21,7 +21,8 @@ _NOT = ("*/*", "consolidated*")
 def folder(path: str | pathlib.Path) -> pathlib.Path:
   """The pathlib.Path of a model's files: a local path, or the snapshot of an hf: path.
 
-  What comes with rlx, such as configs/models/NAME, exists in every working directory. Files that are not cached are downloaded, and the hub is asked once per process. If it does not answer, the
+  What comes with rlx, such as configs/models/NAME, exists in every working directory. Files that
+  are not cached are downloaded, and the hub is asked once per process. If it does not answer, the
   newest cached commit of the revision is used, and a line on stderr says so.
 
   Raises:

@@ -155,7 +155,8 @@ def _baseline(path: str | None, config: dict[str, Any]) -> pathlib.Path | None:
 
 
 def restore(checkpoints: checkpoint.Checkpoints, init: Callable[[], records.TrainState],
-            prompts: iterator.PromptIterator | None = None) -> tuple[records.TrainState, host_state.HostState]:
+            prompts: iterator.PromptIterator | None = None
+            ) -> tuple[records.TrainState, host_state.HostState]:
   """Restores (state, HostState) of the newest checkpoint; init() if there is no checkpoint.
 
   Args:
@@ -169,8 +170,8 @@ def restore(checkpoints: checkpoint.Checkpoints, init: Callable[[], records.Trai
     state, saved = checkpoints.restore(_select_saved(state))
     # A checkpoint of an earlier version may lack entries, or have another name for one.
     saved.setdefault("initial_eval", saved.get("before"))
-    host = host_state.HostState(**{f.name: saved[f.name] for f in dataclasses.fields(host_state.HostState)
-                        if f.name in saved})
+    names = {f.name for f in dataclasses.fields(host_state.HostState)}
+    host = host_state.HostState(**{k: x for k, x in saved.items() if k in names})
     state = state.replace(reference=initial.reference, prm_reference=initial.prm_reference,
                           frozen=initial.frozen)
     if prompts is not None and host.prompts is not None: prompts.restore(host.prompts)

@@ -5,8 +5,8 @@ completions. Rows are decoded together, at most `slots` at once, in chunks on th
 device. A chunk ends when its columns are full or, if it is not the only one, when a quarter
 of its rows have ended and others wait, or half of them. The host then synchronises once: rows
 that ended are removed, waiting rows take their slots, and otherwise the remaining rows are packed
-into a smaller batch (`slots.py` plans this). The suffix cache is as wide as the longest row needs, in
-whole chunks, so that a step reads only columns that may be in use.
+into a smaller batch (`slots.py` plans this). The suffix cache is as wide as the longest row needs,
+in whole chunks, so that a step reads only columns that may be in use.
 
 On a mesh each device decodes the rows of its own prompts and ends its chunks on its own; nothing is
 sent to others between the prefill and the end. With a tensor axis, whose devices share their rows,

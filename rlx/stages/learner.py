@@ -76,7 +76,7 @@ class Learner:
     """Applies `program`, a result of `make`, to the model on every minibatch.
 
     Args:
-      score: (params, Minibatch) -> rows, with the parameters before each step; None: there are none.
+      score: (params, Minibatch) -> rows, with the parameters before each step; None: no rows.
     Returns:
       state, metrics averaged over the steps, rows of the last minibatch, rows of `score`.
     """

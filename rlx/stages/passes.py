@@ -60,7 +60,9 @@ def compile_values(config: transformer.DecoderConfig, parts: int,
 
 @dataclasses.dataclass(frozen=True)
 class Planner:
-  """Packing plans of the passes over some rollouts; each is computed once. No row leaves its device.
+  """Packing plans of the passes over some rollouts, in which no row leaves its device.
+
+  Each is computed once.
 
   Attributes:
     rollouts: numpy; plans depend on its lengths and prompts.

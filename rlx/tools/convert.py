@@ -188,4 +188,5 @@ def main(*words):
       if name in given: given[name] = number(given[name])
     except ValueError:
       raise ValueError(f"{name}={given[name]!r}: a number.") from None
-  refusals.run_refusing(lambda: convert(**given), given["to"], again="the incomplete output was removed.")
+  refusals.run_refusing(
+      lambda: convert(**given), given["to"], again="the incomplete output was removed.")

@@ -79,7 +79,8 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
   if difficulty_P:
     metrics |= {f"difficulty/{value}": x for value, x in accuracy.measure_by(
         outcome_PG, difficulty_P, buckets=options.buckets).items()}
-  metrics |= at_k_lib.text_metrics(outcome_PG, answers, finish_B, list(map(len, completions[:n * g])))
+  metrics |= at_k_lib.text_metrics(
+      outcome_PG, answers, finish_B, list(map(len, completions[:n * g])))
   prm_metrics = {path: prm_sets.measure(run, state, s) for path, s in sets.items()}
   for path in [p for p in options.prm_sets if p not in sets]:
     label_B = prm_sets.first_errors(run, path, prompts_B, texts, outcome_PG.ravel(), finish_B)

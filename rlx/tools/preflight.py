@@ -76,7 +76,8 @@ def report(run: build.Run, chip: targets.Chip | None, limit: int | None) -> dict
   held, stages = run_memory.count_state_bytes(state), run_memory.max_by_term(done)
   return dict(
       platform=sharding.platform(run.passes.mesh), mesh=mesh, limit=limit, held=held,
-      stages=stages, need=memory.need(held, stages), refusal=run_memory.refusal(run, held, stages, limit),
+      stages=stages, need=memory.need(held, stages),
+      refusal=run_memory.refusal(run, held, stages, limit),
       programs=[_figures(x, chip, mesh) for x in done])
 
 

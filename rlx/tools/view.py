@@ -49,8 +49,8 @@ def view(workdir: str | os.PathLike) -> pathlib.Path:
 
 def page_content(workdir: pathlib.Path) -> dict[str, Any]:
   """Returns the values that the template shows; a section whose files are missing is None."""
-  config, versions, summary = (
-      run_folder.read_config(workdir), run_folder.read_versions(workdir), io_metrics.summary(workdir))
+  config, versions = run_folder.read_config(workdir), run_folder.read_versions(workdir)
+  summary = io_metrics.summary(workdir)
   lines, rows = io_metrics.read(workdir), io_metrics.tables(workdir, _is_row)
   done = lines[-1]["step"] + 1 if lines else 0
   # A summary of fewer steps is from before the run was continued with more steps.
@@ -80,8 +80,8 @@ def header(config: dict, versions: dict, done: int, summary: dict) -> list[tuple
 def accuracy(lines: list[dict], summary: dict) -> list[tuple]:
   """Returns [(greedy or sampled, accuracy before, after)] on the held-out prompts."""
   if "after" in summary:  # The summary of train_prm has no accuracies.
-    return [(name, *(report_lib.format_interval(summary[when][name]) for when in ("before", "after")))
-            for name in summary["after"]]
+    return [(name, *(report_lib.format_interval(summary[when][name])
+                     for when in ("before", "after"))) for name in summary["after"]]
   accuracies = []
   for name in ("greedy", "sampled"):
     seen = [l for l in lines if f"eval/{name}" in l]
@@ -232,5 +232,6 @@ def main(*workdirs: str) -> None:
   """Writes the report of each workdir and prints its path."""
   if not workdirs: raise ValueError("rlx view WORKDIR ...: a run's folder is needed.")
   for workdir in workdirs:
-    refusals.run_refusing(lambda: print(view(workdir)), workdir,  # pylint: disable=cell-var-from-loop
-            again="nothing was written.")
+    refusals.run_refusing(
+        lambda: print(view(workdir)),  # pylint: disable=cell-var-from-loop
+        workdir, again="nothing was written.")
