@@ -1,7 +1,8 @@
 """Labels and value targets of steps and tokens, to train process reward models.
 
 They are made from what rollouts from a step's end reached. Arrays in, arrays out,
-so they stand with the rewards. The values of prefixes that completions share are
+so they stand with the rewards; only `bisect_first_error` is for the host, since
+it decides where to sample next. The values of prefixes that completions share are
 core.prefixes.values.
 
 Math-Shepherd, Wang et al. 2023, arXiv:2312.08935.
@@ -106,3 +107,34 @@ def consensus(labels_BJ: Array, judged_BJ: Array, mask_BJ: Array) -> Array:
   """
   same_B = first_error(labels_BJ, mask_BJ) == first_error(judged_BJ, mask_BJ)
   return same_B & jnp.any(mask_BJ, axis=1)
+
+
+def bisect_first_error(is_open, steps):
+  """The first wrong step of a failed completion, in at most ceil(log2 steps) calls.
+
+    low = 0, high = steps;  while high - low > 1:  middle = floor((low + high) / 2),
+    low = middle if is_open(middle) else high = middle
+
+  Source: OmegaPRM, Luo et al. 2024, arXiv:2406.06592. Differs from the
+  paper: nothing known. If values are not monotone the step returned is still one
+  before which the answer could be reached and after which it could not.
+
+  Args:
+    is_open: k -> bool, whether some rollout from the first k steps is right, for
+      0 < k < steps. The prompt is taken to be open and the whole not.
+    steps: how many the completion has.
+  Returns:
+    index of the step, from 0.
+  Raises:
+    ValueError: steps < 1.
+  Example:
+    >>> step_labels.bisect_first_error(lambda k: k < 3, steps=5)
+    2
+  """
+  if steps < 1: raise ValueError(f"steps={steps!r}: must be >= 1.")
+  low, high = 0, steps
+  while high - low > 1:
+    middle = (low + high) // 2
+    if is_open(middle): low = middle
+    else: high = middle
+  return low

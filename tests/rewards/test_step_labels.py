@@ -1,3 +1,5 @@
+import math
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -39,3 +41,20 @@ def test_consensus():
   # Same step; none twice; another step; an error and none; no steps.
   np.testing.assert_array_equal(step_labels.consensus(labels_BJ, judged_BJ, mask_BJ),
                                 [True, True, False, False, False])
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 7, 8, 33])
+def test_bisection_finds_every_first_error(steps):
+  for error in range(steps):
+    asked = []
+    def is_open(k):
+      asked.append(k)
+      return k <= error     # The first `error` steps are right.
+    assert step_labels.bisect_first_error(is_open, steps) == error
+    assert len(asked) <= math.ceil(math.log2(steps))
+    assert all(0 < k < steps for k in asked)
+
+
+def test_bisection_refuses():
+  with pytest.raises(ValueError, match="steps=0: must be >= 1"):
+    step_labels.bisect_first_error(lambda k: True, 0)
