@@ -291,7 +291,7 @@ def test_a_value_model_has_an_update():
 
 def test_the_command_refuses_what_the_run_would_refuse(monkeypatch):
   monkeypatch.setattr(memory, "device_bytes", lambda mesh: 300_000)
-  monkeypatch.setattr(preflight, "programs", lambda run, state: ())  # What is held is too much.
+  monkeypatch.setattr(run_memory, "trace_programs", lambda *_: ())  # What is held is too much.
   with pytest.raises(ValueError, match="^memory: a device has 0.3 MB, this run needs"):
     preflight.main(config_of())
 

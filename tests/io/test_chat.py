@@ -116,7 +116,7 @@ def test_stored_completions_are_the_prompts_ids_then_their_own(chatml, tmp_path)
   p = records.Prompt(id="a", text=USER["content"], answer="\n4")
   rollouts = trajectories.pairs([prompt] * 2, [[7], [8]], types.SimpleNamespace(pad_id=0), 4, 16)
   c.prompts.template = dict(name="chat")
-  demonstrate = build_verifiers.demonstrations(c, build_prompts.texts_of(c, chatml), [p])
+  demonstrate = build_verifiers.demonstrations_of(c, build_prompts.texts_of(c, chatml), [p])
   rollouts = demonstrate([p], rollouts.replace(prompt_P=np.zeros(1, np.uint32)))
   assert padding.completions(rollouts) == [[7], completion + [end]]
 
