@@ -113,7 +113,7 @@ def test_nothing_drawn_is_tokenised_again(bare, name, pytestconfig, monkeypatch)
   while done < turns:
     state = episodes._State(rows, np.zeros(rows, np.int32), width, 5, 9, 0)
     expected = [[] for _ in range(rows)]
-    while not state.is_done():
+    while (state.status_B != episodes._ENDED).any():
       part = episodes._slots(state, 1, rows)
       n_W = [draw.randint(1, 4) for _ in part.row_W]
       tokens_WC = np.array([[draw.randrange(size) for _ in range(4)] for _ in part.row_W],
