@@ -138,7 +138,7 @@ def test_nothing_drawn_is_tokenised_again(bare, name, pytestconfig, monkeypatch)
       unread = state.take_answers(arrived)
       for row, answer in arrived:
         if state.status_B[row] == episodes._DRAWS: expected[row] += answer.ids
-      for part in episodes._batches(unread, rows, 1, 16): state.to_read(part, 64)
+      for part in episodes._batches(unread, rows, 1, 16): state.to_read(part, (64,))
     for row in range(rows):
       assert state.tokens_BT[row, :state.count_B[row]].tolist() == expected[row]
   assert set(given) == read  # The observations, and no text of a reply.
