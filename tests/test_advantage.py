@@ -158,8 +158,7 @@ def test_groups_without_signal_are_not_whitened(verdict):
   got_BT = whitened([1.0, 0.0, 0.0, np.nan] + [verdict] * 4, "group.rloo")
   tokens = np.array([1, 1, -0.5, -0.5])
   long, _, short, _ = (tokens - tokens.mean()) / tokens.std(ddof=1)
-  np.testing.assert_allclose(
-      got_BT[:4], [[long, long], [short, 0], [short, 0], [0, 0]], atol=1e-6)
+  np.testing.assert_allclose(got_BT[:4], [[long, long], [short, 0], [short, 0], [0, 0]], atol=1e-6)
   np.testing.assert_array_equal(got_BT[4:], 0)
 
 
@@ -199,8 +198,7 @@ def test_the_normaliser_logged_is_the_one_that_rewards_were_divided_by(options):
 
 def test_metrics_of_the_prm_are_of_before_its_update():
   """The scoring pass saw completions that the PRM was not trained on."""
-  c = config(dict(outcome=OUTCOME, process=dict(name="implicit.process", coef=1.0)),
-             BOTH["rloo"])
+  c = config(dict(outcome=OUTCOME, process=dict(name="implicit.process", coef=1.0)), BOTH["rloo"])
   names = ("prm/accuracy", "prm/correlation", "prm/abs_log_ratio")
   before, other = (scored_by(c, prm_logps_BT=x)[1] for x in (
       batch().prm_logps_BT, -batch().prm_logps_BT))

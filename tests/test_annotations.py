@@ -48,7 +48,6 @@ def test_a_list_of_rewards_has_one_for_each_step(max_error_rate):
       step_rewards()
     return
   rewards_BTZ = step_rewards()
-  np.testing.assert_array_equal(rewards_BTZ[[0, 1, 4], :, 0],
-                                [[-1, 0, 2], [0, 7, 0], [-2, -2, 0]])
+  np.testing.assert_array_equal(rewards_BTZ[[0, 1, 4], :, 0], [[-1, 0, 2], [0, 7, 0], [-2, -2, 0]])
   batch = records.Batch(action_BT=action_BT, outcome_B=np.ones(5), step_rewards_BTZ=rewards_BTZ)
   np.testing.assert_array_equal(batch.learn_B, [True, True, False, False, True])

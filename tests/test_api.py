@@ -247,8 +247,7 @@ def test_a_list_is_the_verdict_too_and_the_function_is_called_once():
   def letters(completions):
     if "fails" in completions: return 1 / 0
     calls.extend(completions)
-    return [None if c == "none" else [{"a": -2.0, "b": 1.0}.get(x) for x in c]
-            for c in completions]
+    return [None if c == "none" else [{"a": -2.0, "b": 1.0}.get(x) for x in c] for c in completions]
   verifier = reward_function.RewardFunction("letters", letters)
   verifiers = outcomes.Verifiers(pool.Pool(0, 1.0, functions=dict(mine=verifier)), ("mine",))
   texts = ["ab", "b?", "", "none", "fails"]

@@ -16,8 +16,7 @@ from rlx.loops import rl, session, sft, train_prm
 from rlx.stages import dialogue
 
 ROOT = pathlib.Path(__file__).parent.parent
-FILES = sorted(p for p in (ROOT / "configs").rglob("*.py")
-               if p.stem not in ("__init__", "base"))
+FILES = sorted(p for p in (ROOT / "configs").rglob("*.py") if p.stem not in ("__init__", "base"))
 PAPERS = [p for p in FILES if p.parent.name == "papers"]
 # What base.smoke makes smaller.
 SIZES = re.compile(r"steps|prompts\.per_step|rollouts\.(per_prompt|max_tokens|chunk|max_draws|fill)"

@@ -217,8 +217,7 @@ def test_peft_files_have_the_bits_of_adapters_over_a_narrower_base(bases, tmp_pa
 @pytest.mark.parametrize("family, targets", ADAPTED, ids=str)
 def test_peft_files_hold_the_adapters(bases, tmp_path, family, targets):
   """What peft computes, W + alpha / r B A of each module, is the merged model, tensor by tensor."""
-  run_of(tmp_path / "run", bases(family), lora__rank=RANK, lora__alpha=ALPHA,
-         lora__targets=targets)
+  run_of(tmp_path / "run", bases(family), lora__rank=RANK, lora__alpha=ALPHA, lora__targets=targets)
   convert.convert(tmp_path / "run", tmp_path / "peft", adapters="peft")
   convert.convert(tmp_path / "run", tmp_path / "merged")
   config = said(tmp_path / "peft", "adapter_config.json")
@@ -285,8 +284,7 @@ def test_rows_that_pad_are_never_likely(family, bases, tmp_path):
   else: params["head"]["w_DV"] += 20 * push[:, None]  # In a position; either sign.
   hf.save(tmp_path / "pushed", config, params)
   for kind in ("hf", "rlx"):
-    convert.convert(tmp_path / "pushed", tmp_path / kind, format=kind,
-                    pad_vocab_to_multiple_of=32)
+    convert.convert(tmp_path / "pushed", tmp_path / kind, format=kind, pad_vocab_to_multiple_of=32)
   (wide, more), (_, same) = (test_damaged.read_model(tmp_path / kind) for kind in ("hf", "rlx"))
   jax.tree.map(np.testing.assert_array_equal, more, same)
   assert wide.vocab_size == 64 and more["embed"]["w_VD"].shape[0] == 64
@@ -398,8 +396,7 @@ def test_a_kill_leaves_what_nobody_takes_for_a_model(bases, tmp_path):
 
 
 def test_the_command_line(bases, tmp_path, command):
-  done = command("convert", f"source={bases('llama')}", f"to={tmp_path / 'm'}",
-                 "dtype=bfloat16")
+  done = command("convert", f"source={bases('llama')}", f"to={tmp_path / 'm'}", "dtype=bfloat16")
   assert done.returncode == 0, done.stderr
   assert re.search(r"m  0\.\d MB, bfloat16$", done.stdout.strip())
   assert {dtype for dtype, *_ in bits(tmp_path / "m").values()} == {"bfloat16"}

@@ -20,8 +20,7 @@ from rlx.rollouts import episodes, sampler
 from rlx.stages import host_state, learner as learner_lib, sampling
 from tests import tiny
 
-COLLECTIVES = ("all-gather", "all-reduce", "reduce-scatter", "all-to-all",
-               "collective-permute")
+COLLECTIVES = ("all-gather", "all-reduce", "reduce-scatter", "all-to-all", "collective-permute")
 
 
 @pytest.fixture(scope="module")
@@ -319,8 +318,7 @@ def test_weights_are_gathered_a_layer_at_a_time():
       sharding.gather, mesh=mesh), jnp.int32(0)).compile()
   assert "all-gather" in {kind for kind, _ in collectives(program)}
   memory_ = program.memory_analysis()
-  weights = memory.tree_bytes(jax.eval_shape(
-      lambda p: decode.lay_out(p, config), params))
+  weights = memory.tree_bytes(jax.eval_shape(lambda p: decode.lay_out(p, config), params))
   assert 0 < memory_.temp_size_in_bytes + memory_.output_size_in_bytes < 0.1 * weights
 
 

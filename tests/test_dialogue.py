@@ -116,8 +116,7 @@ def test_nothing_drawn_is_tokenised_again(bare, name, pytestconfig, monkeypatch)
     while (state.status_B != episodes._ENDED).any():
       part = episodes._slots(state, 1, rows)
       n_W = [draw.randint(1, 4) for _ in part.row_W]
-      tokens_WC = np.array([[draw.randrange(size) for _ in range(4)] for _ in part.row_W],
-                           np.int32)
+      tokens_WC = np.array([[draw.randrange(size) for _ in range(4)] for _ in part.row_W], np.int32)
       count_W = np.zeros(len(part.row_W), np.int32)
       finish_W = np.full(len(part.row_W), -1, np.int32)
       for row, w in zip(part.rows_B.tolist(), part.at_B.tolist()):

@@ -89,8 +89,7 @@ def signs(terms=("process",), **series):
   given = dict(accuracy=[0.5] * 3, length=[10.0] * 3, truncated=[0.0] * 3,
                process=[0.0] * 3) | series
   noise = np.tile([-0.01, 0.01], 30)
-  columns = {names.get(name, name): np.repeat(values, 20) + noise
-             for name, values in given.items()}
+  columns = {names.get(name, name): np.repeat(values, 20) + noise for name, values in given.items()}
   lines = [dict(step=i) | {name: x_S[i] for name, x_S in columns.items()} for i in range(60)]
   return {f.question: f for f in doctor.check_metrics(lines, terms)}
 

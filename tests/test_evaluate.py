@@ -83,8 +83,7 @@ def test_the_tables_have_every_number(capsys):
   assert ("chain.steps", "f1/step", "0.125", "[0.250,", "0.750]", "7") in rows
   assert ("k", "1", "2") in rows
   assert ("pass", "0.500", "[0.250,", "0.750]", "0.625", "[0.250,", "0.750]") in rows
-  assert ("best", "min/no_ref", "0.500", "[0.250,", "0.750]", "nan", "[0.250,",
-          "0.750]") in rows
+  assert ("best", "min/no_ref", "0.500", "[0.250,", "0.750]", "nan", "[0.250,", "0.750]") in rows
 
 
 @pytest.fixture(scope="module")

@@ -295,8 +295,7 @@ def nanstd(c):
 
 
 def _process(prm_BT, ref_BT, mask_BT, beta=1.0, **options):
-  return implicit.process(
-      f64(prm_BT), f64(ref_BT), mask_BT, ok(len(mask_BT)), beta, **options)[0]
+  return implicit.process(f64(prm_BT), f64(ref_BT), mask_BT, ok(len(mask_BT)), beta, **options)[0]
 
 
 def _granularity(c): return {"whole": "completion"}.get(c["granularity"], c["granularity"])
@@ -320,8 +319,7 @@ def implicit_reward(c):
 def prime_norm(c):
   if "scores" in c: scores_BT = f64(c["scores"])
   else:
-    field, name = re.fullmatch(
-        r"expected\.(\w+) of (.*)", c.args["token_level_scores"]).groups()
+    field, name = re.fullmatch(r"expected\.(\w+) of (.*)", c.args["token_level_scores"]).groups()
     scores_BT = f64(c.other(name).want[field])
   return scores_BT / _segments.denominator(scores_BT)[0]
 
@@ -476,8 +474,7 @@ def prm_update_after(c):
   c.check(_process(prm_BT, toy.ref_BT, toy.mask_BT, scale_by_beta=False, norm=_norm(c),
                    granularity=_granularity(c)), c.want["rm_scores"])
   # Logged there: the last micro-batch of each mini-batch.
-  c.metric("reward_model/prm_loss",
-           [loss(slice(p.stop - c["micro_batch"], p.stop)) for p in parts])
+  c.metric("reward_model/prm_loss", [loss(slice(p.stop - c["micro_batch"], p.stop)) for p in parts])
   c.metric("reward_model/dpo_acc_before", [_accuracy(c, prm_BT - toy.ref_BT, toy.mask_BT)])
 
 
@@ -576,8 +573,7 @@ def row_losses(c):
     options = dict(kl_ratio_B=ratio_B, weight_correct=c["desirable_weight"],
                    weight_wrong=c["undesirable_weight"])
   prm_B, _ = _sequence_logps(c)
-  c.check_loss(_sequence_loss(c, path, range(len(prm_B)), c["labels"], **options), prm_B,
-               grad_key)
+  c.check_loss(_sequence_loss(c, path, range(len(prm_B)), c["labels"], **options), prm_B, grad_key)
 
 
 @adapter("implicit_prm.pairs")
@@ -615,8 +611,7 @@ def step_rewards(c):
   mask_BT = c["label_mask"][:, 1:] > 0
   prm_BT, ref_BT = c["policy_token_logps"], c["ref_token_logps"]
   for key, ratio_BT in (("w/ ref", prm_BT - ref_BT), ("w/o ref", prm_BT)):
-    values_BJ = best_of_n.step_values(ratio_BT, mask_BT, np.maximum(ends_BJ, -1),
-                                      scale=c["coef"])
+    values_BJ = best_of_n.step_values(ratio_BT, mask_BT, np.maximum(ends_BJ, -1), scale=c["coef"])
     want, = c.want[key].values()
     pad = lambda x: np.where(np.isnan(x), 1e3, x)
     c.check(pad(values_BJ), want["accumulative"])
@@ -814,8 +809,7 @@ def _kind(name):
 
 @adapter("paper.kl_penalty", "verl.kl_penalty")
 def kl_penalty(c):
-  fn = lambda logps_BT: divergence.estimate(
-      logps_BT, f64(c["ref_logprob"]), kind=_kind(c["kind"]))
+  fn = lambda logps_BT: divergence.estimate(logps_BT, f64(c["ref_logprob"]), kind=_kind(c["kind"]))
   logps_BT = f64(c["logprob"])
   if not isinstance(c.want, dict): return fn(logps_BT)
   return {"value": fn(logps_BT), "grad_of_masked_sum": jax.grad(

@@ -137,8 +137,7 @@ def test_code_and_strict_agree_on_the_first_token():
   close(code_BT[:, 0], strict_BT[:, 0])
   assert np.abs(code_BT - strict_BT).max() > 0.01
   # Per token they differ by (r - m) / (n - 1).
-  p = [process.rloo(rewards_BT, MASK, VALID_PG, gamma=0.0, loo=loo)
-       for loo in ("code", "strict")]
+  p = [process.rloo(rewards_BT, MASK, VALID_PG, gamma=0.0, loo=loo) for loo in ("code", "strict")]
   mean_B1 = masked.mean(rewards_BT, MASK, axis=1, keepdims=True)
   close(p[0] - p[1], masked.where_valid((rewards_BT - mean_B1) / (G - 1), MASK))
 

@@ -35,8 +35,7 @@ def files(tmp_path_factory):
   params["embed"]["w_VD"] *= 15
   hf.save(folder / "model", CONFIG, params, TOKENS)
   for split, first in (("train", "a"), ("test", "b")):
-    rows = [dict(question=first + "1" * i, answer=str(10 ** (i % 3)))
-            for i in range(1, 5)]
+    rows = [dict(question=first + "1" * i, answer=str(10 ** (i % 3))) for i in range(1, 5)]
     (folder / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
   return folder
 
@@ -51,8 +50,7 @@ def config_of(files, **likelihood):
   c.rollouts.step_separator = ";"
   c.rollouts.decoding.temperature = 0.7
   c.eval.prompts = c.eval.batch = 2
-  c.rewards = {n: dict(name=f"likelihood.{n}", coef=1.0, **OPTIONS.get(n, {}))
-               for n in NAMES}
+  c.rewards = {n: dict(name=f"likelihood.{n}", coef=1.0, **OPTIONS.get(n, {})) for n in NAMES}
   c.advantages = dict(total=dict(name="temporal.return_to_go"), whiten=False)
   c.likelihood.update(dict(separator="#", max_tokens=4, steps=2, token="9"), **likelihood)
   return c
@@ -112,8 +110,7 @@ def test_answers_are_scored_after_each_step(scored):
   for b, texts in enumerate(steps):
     prompt = prompts[b // 2]
     before, answer = TOKENS.encode(prompt.text), TOKENS.encode(prompt.answer)
-    np.testing.assert_array_equal(batch.step_answer_logps_BJM[b, 0],
-                                  batch.base_answer_logps_BM[b])
+    np.testing.assert_array_equal(batch.step_answer_logps_BJM[b, 0], batch.base_answer_logps_BM[b])
     for j, text in enumerate(texts):
       want = plain(asked, before + TOKENS.encode(text + "#"), answer)
       got = batch.step_answer_logps_BJM[b, j + 1, :len(answer)]

@@ -200,8 +200,7 @@ def test_what_the_start_solves_is_rehearsed_and_not_trained(tiny_files):
 
   run = run_of(1)
   one, two = after(run), after(run_of(2))
-  jax.tree.map(functools.partial(np.testing.assert_allclose, atol=2e-6),
-               one.policy, two.policy)
+  jax.tree.map(functools.partial(np.testing.assert_allclose, atol=2e-6), one.policy, two.policy)
   with pytest.raises(ValueError, match="rollouts.rehearsal=7: the initial policy solves only 0"):
     none = stages.with_rewards(run, lambda prompts, _: np.zeros((len(prompts), 4))).collect
     sizes = dataclasses.replace(none.sizes, rehearsal=7)
@@ -250,8 +249,7 @@ def test_groups_left_out_by_the_spread_of_their_rewards(tiny_files):
       tiny_files, rewards=OUTCOMES["rewards"], learner__reward_std_filter=_SPREAD,
       advantages=dict(outcome=dict(name="group.rloo"), whiten=False)))
   outcome_PG = np.float32([[1, 0, 0, 0], [1, 1, 0, 0]] * 4)
-  scored = records.Batch(outcome_B=outcome_PG.ravel(), action_BT=np.ones((32, 2), bool),
-                          group=4)
+  scored = records.Batch(outcome_B=outcome_PG.ravel(), action_BT=np.ones((32, 2), bool), group=4)
   state = run.init().replace(step=1, reward_std=np.float32(.55))
   scored, metrics = run.rewards_advantages.compute_from_batch(state, scored)
   assert metrics["rewards/kept"] == .5
@@ -302,8 +300,7 @@ def test_a_reset_of_the_kl_reference_is_not_seen_by_the_prm(tiny_files):
   assert moments(before) > 0 and moments(after) == 0
   # Training continues: the policy's arrays are donated, the reference is a copy.
   state, *_ = stages.update(run, state, stages.score(run, state, rollouts, outcome_B), 2)
-  tiny.assert_equal_trees(jax.device_get(state.kl_reference),
-               after.policy)
+  tiny.assert_equal_trees(jax.device_get(state.kl_reference), after.policy)
 
 
 def test_the_loop_learns_something_and_says_so(four_steps):
@@ -362,8 +359,7 @@ def test_another_model_in_the_workdir_is_one_clear_line(tiny_files, four_steps, 
 
 def test_evaluate_reads_the_checkpoint(tiny_files, four_steps):
   workdir, summary, *_ = four_steps
-  results = evaluate.evaluate(
-      tiny.config(tiny_files, **MOVING, eval__samples=4), workdir)
+  results = evaluate.evaluate(tiny.config(tiny_files, **MOVING, eval__samples=4), workdir)
   assert json.loads((workdir / "evaluate.json").read_text()) == results
   assert results["greedy"] == summary["after"]["greedy"]
   mean = {name: x["mean"] for name, x in results.items() if "mean" in x}
@@ -379,8 +375,7 @@ def _one_step(tiny_files, rollouts=None, **changes):
   state = run.init()
   prompts = run.prompts.take(8)
   if rollouts is None:
-    rollouts = run.sampling.train(
-        state.policy, prompts, rng.key(0, "sample", 0))
+    rollouts = run.sampling.train(state.policy, prompts, rng.key(0, "sample", 0))
   outcome_PG = run.outcomes(prompts, jax.device_get(rollouts)).astype(np.float32)
   # One verdict that could not be told, so that validity matters.
   outcome_PG[0, 0] = np.nan

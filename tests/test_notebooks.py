@@ -64,8 +64,7 @@ def colab(tmp_path, monkeypatch):
   def start(tpu=False, gpu=False):
     monkeypatch.setenv("COLAB_TPU_1VM", "1" if tpu else "")
     exists = os.path.exists
-    monkeypatch.setattr(os.path, "exists",
-                        lambda p: gpu if p == "/dev/nvidia0" else exists(p))
+    monkeypatch.setattr(os.path, "exists", lambda p: gpu if p == "/dev/nvidia0" else exists(p))
     monkeypatch.setattr(subprocess, "run", run)
     space = {}
     exec(INSTALL.replace("OWNER", "someone", 1), space)  # pylint: disable=exec-used

@@ -78,8 +78,7 @@ def per_turn(first, second): return np.repeat([first, second], 2, axis=1)
     ([[1/2, 1], [0, 1]], [0, 0], 0), ([[1/2, 0], [0, 0]], [1, 0], 0),
     ([[0, 1], [1/2, 1]], [1, 0], 1 / np.sqrt(2))])
 def test_gra(turn_rewards, parsed, size):
-  got_BT = advantages("gra", **of_turns(
-      turn_rewards, scores_BE=jnp.array(parsed, float)[:, None]))
+  got_BT = advantages("gra", **of_turns(turn_rewards, scores_BE=jnp.array(parsed, float)[:, None]))
   np.testing.assert_allclose(got_BT, per_turn([size] * 2, [-size] * 2), atol=1e-5)
 
 

@@ -88,8 +88,7 @@ def test_steps_are_predicted_and_not_compiled_again(run, stages, caplog):
   """A whole step on rows of full length and different prompts: the same programs, and
   the bytes XLA says they take."""
   state = run.init()
-  rollouts = run.sampling.train(state.policy, run.prompts.take(4),
-                        rng.key(0, "sample", 0))
+  rollouts = run.sampling.train(state.policy, run.prompts.take(4), rng.key(0, "sample", 0))
   rollouts, outcome_B = jax.device_get(rollouts), np.float32([1, 0] * 4)
   x, t = rollouts.prompt_width, 8
   tokens_BS = np.array(rollouts.tokens_BS)
@@ -112,15 +111,13 @@ def test_steps_are_predicted_and_not_compiled_again(run, stages, caplog):
     watched("prm")(state.prm, state.prm_opt, placed.batch)
     state, placed, _ = run.update_prm(state, placed)
     placed, _ = run.rewards_advantages(state, placed)
-    watched("learner")(
-        state.policy, state.policy_opt, placed.batch, placed.batch.outcome_B)
+    watched("learner")(state.policy, state.policy_opt, placed.batch, placed.batch.outcome_B)
     state, *_ = run.update_policy(state, placed, 0)
   compiled = [r.getMessage() for r in caplog.records if "Compiling" in r.getMessage()]
   assert any("jit(_compute)" in m for m in compiled)  # The log is read: advantages compile.
   assert not [m for m in compiled if "jit(step)" in m or "jit(logps_of)" in m]
   assert stages["activations of the PRM update"] == pytest.approx(taken["prm"], rel=0.2)
-  assert stages["activations of the policy update"] == pytest.approx(
-      taken["learner"], rel=0.2)
+  assert stages["activations of the policy update"] == pytest.approx(taken["learner"], rel=0.2)
 
 
 def test_microbatches_are_what_makes_it_smaller(stages):

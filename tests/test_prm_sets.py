@@ -84,8 +84,7 @@ MARKED = [  # text, verdict, how it ended, the first wrong step
 
 def test_first_errors_by_the_step_checker(run):
   texts, outcome_B, finish_B, want_B = zip(*MARKED)
-  got = prm_sets.first_errors(run, "chain.steps", [PROMPT] * len(texts), texts,
-                              outcome_B, finish_B)
+  got = prm_sets.first_errors(run, "chain.steps", [PROMPT] * len(texts), texts, outcome_B, finish_B)
   np.testing.assert_array_equal(got, want_B)
 
 
@@ -141,7 +140,6 @@ def test_preferences_pairwise_and_one_to_many():
 
 def test_of_sampled_groups_the_first_right_one_stands_against_the_wrong_ones():
   outcome_PG = np.array([[0., 1., 1.], [1., nan, 0.], [0., 0., 0.]])
-  metrics = prm_sets.compare_sampled(
-      {"sum": [1., 2., 0., 0., 9., 1., 3., 3., 3.]}, outcome_PG)
+  metrics = prm_sets.compare_sampled({"sum": [1., 2., 0., 0., 9., 1., 3., 3., 3.]}, outcome_PG)
   # 2 > 1, the second right one does not count; 0 < 1, the unknown one does not.
   assert metrics["pair/sum"]["mean"] == .5 and metrics["pair/sum"]["prompts"] == 2

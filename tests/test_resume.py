@@ -88,8 +88,7 @@ def test_a_damaged_checkpoint_is_skipped_put_aside_and_written_again(
     model, train, whole, saved, tmp_path, capsys):
   workdir = tiny.killed_after(whole, 4, tmp_path / "run")
   checkpoints = workdir / "checkpoints"
-  largest = max((checkpoints / "4/state").rglob("*"),
-                key=lambda p: p.stat().st_size * p.is_file())
+  largest = max((checkpoints / "4/state").rglob("*"), key=lambda p: p.stat().st_size * p.is_file())
   os.truncate(largest, largest.stat().st_size // 2)
   assert saved(workdir)[0].step == 3
   err = capsys.readouterr().err

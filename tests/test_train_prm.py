@@ -84,8 +84,7 @@ def test_evaluate_reads_it_on_another_set_of_prompts(implicit):
   assert metrics["maj@1"]["mean"] >= metrics["pass@1"]["mean"] == metrics["best@1/min"]["mean"]
   assert metrics["pass@4"]["mean"] >= metrics["best@4/product/no_ref"]["mean"]
   marked = metrics["prm"]["chain.steps"]
-  again = prm_sets.measure(run, state, prm_sets.read(
-      workdir / "chain.steps.jsonl", run.texts))
+  again = prm_sets.measure(run, state, prm_sets.read(workdir / "chain.steps.jsonl", run.texts))
   assert set(again) == {name for name in marked if name.startswith("f1/")}
   for name, x in again.items():
     assert x["solutions"] > 32 and 0 < x["mean"] < 1
@@ -95,8 +94,7 @@ def test_evaluate_reads_it_on_another_set_of_prompts(implicit):
 def test_step_rewards_add_up_to_the_log_ratio_with_eos(implicit):
   workdir, _, run, state = implicit
   completions = stored.read(workdir / "held_out.jsonl", run.texts)[:32]
-  steps = prm_sets.score(run, state, [x.prompt for x in completions],
-                         [x.ids for x in completions])
+  steps = prm_sets.score(run, state, [x.prompt for x in completions], [x.ids for x in completions])
   rollouts, _, _ = stored.batch([completions[i:i + 4] for i in range(0, 32, 4)], 0, run)
   copy = jax.tree.map(jnp.copy, state)  # The update takes the state's memory.
   scored = run.update_prm(copy, stages.score(run, state, rollouts, np.zeros(32)))[1].batch

@@ -222,8 +222,7 @@ def test_a_long_run_shows_steps_from_first_to_last(monkeypatch, tmp_path):
   monkeypatch.setattr(view, "TOKENS", 20)
   monkeypatch.setattr(view, "LONGEST", 4)
   numbers = [0.5] * 6
-  rows = [row(10 * s, log_ratio=numbers, advantages=numbers, tokens=["t"] * 6)
-          for s in range(31)]
+  rows = [row(10 * s, log_ratio=numbers, advantages=numbers, tokens=["t"] * 6) for s in range(31)]
   shown = view.completions(rows)
   # Of 31 steps with 4 tokens shown each there is room for 5.
   assert [s["step"] for s in shown["steps"]] == [0, 80, 150, 220, 300]

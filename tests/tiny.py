@@ -94,6 +94,5 @@ def assert_equal_trees(tree, expected):
 def sample(run, state, per_step=8):
   """(prompts, rollouts, verdicts) of the first prompts."""
   prompts = run.prompts.take(per_step)
-  rollouts = run.sampling.train(
-      state.policy, prompts, rng.key(0, "sample", 0))
+  rollouts = run.sampling.train(state.policy, prompts, rng.key(0, "sample", 0))
   return prompts, rollouts, np.float32(run.outcomes(prompts, jax.device_get(rollouts))).reshape(-1)

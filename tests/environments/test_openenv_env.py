@@ -290,8 +290,7 @@ def test_tools():
   assert '"name": "add", "description": "Adds to the total."' in first
   assert first.endswith('{"status": "ready"}\n')
   texts = [s.observation for s in steps]
-  assert texts[:4] == ["2\n", "5\n", "Error: a <tool_call> is needed.\n",
-                       '{"x": 1, "total": 5}\n']
+  assert texts[:4] == ["2\n", "5\n", "Error: a <tool_call> is needed.\n", '{"x": 1, "total": 5}\n']
   assert all(text.startswith("Error: ") for text in texts[4:])
 
 

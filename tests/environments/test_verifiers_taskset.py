@@ -237,8 +237,7 @@ def number_of(prompt_id):
 
 def test_an_env_is_the_user():
   number = number_of("p")
-  first, steps = play(named("user"), ["nothing", str(number - 1), str(number)],
-                      prompt(**USER_ROW))
+  first, steps = play(named("user"), ["nothing", str(number - 1), str(number)], prompt(**USER_ROW))
   assert first == [dict(role="user", content="Guess.")]
   assert steps[0].observation == "no number" and steps[1].observation.startswith("up ")
   assert [s.reward for s in steps] == [None, None, 1.0] and steps[-1].done

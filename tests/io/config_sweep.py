@@ -232,8 +232,7 @@ def compare(file, path, model):
   def forward(params, *batch):
     return transformer.logits(params, config, transformer.hidden(params, config, *batch))
 
-  ours = np.asarray(forward(params, tokens.astype(np.int32), record_logits.positions(valid),
-                             valid))
+  ours = np.asarray(forward(params, tokens.astype(np.int32), record_logits.positions(valid), valid))
   out = {"logits": far(np.where(valid[:, :, None], ours, 0), exact),
          "decode": _decoded(config, params, model, far)}
   hf.save(path / "saved", config, params, hf=file)
@@ -252,8 +251,7 @@ def _decoded(config, params, model, far):
   tokens, valid = record_logits.batch()
   prompt, completion = record_logits.PROMPT, record_logits.COMPLETION
   tokens, valid = tokens[:, :prompt].astype(np.int32), valid[:, :prompt]
-  sample = sampler.make(config, group=1, max_tokens=completion, chunk=completion,
-                        temperature=0.0)
+  sample = sampler.make(config, group=1, max_tokens=completion, chunk=completion, temperature=0.0)
   rollouts = jax.device_get(sample(params, tokens, valid.sum(axis=1).astype(np.int32),
                                 np.arange(len(tokens), dtype=np.uint32), jax.random.key(0)))
   filled = np.pad(valid, ((0, 0), (0, completion)), constant_values=True)

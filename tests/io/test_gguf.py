@@ -18,8 +18,7 @@ from rlx.rollouts import padding, sampler
 from tests.io import gguf_files, strings, test_damaged
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "models" / "fixtures"
-ARCH = {"smollm2": "llama", "mixtral": "llama", "gemma3_text": "gemma3",
-        "qwen3_moe": "qwen3moe"}
+ARCH = {"smollm2": "llama", "mixtral": "llama", "gemma3_text": "gemma3", "qwen3_moe": "qwen3moe"}
 EXPERTS = {"w1": "gate", "w3": "up", "w2": "down", "gate_proj": "gate", "up_proj": "up",
            "down_proj": "down"}
 
@@ -246,7 +245,6 @@ def test_smollm2_answers():
   tokens_PX, len_P = padding.pad_left(prompts, 40, tok.pad_id)
   sample = sampler.make(config, group=1, max_tokens=32, chunk=32, temperature=0.0,
                         eos_ids=tok.eos_ids, pad_id=tok.pad_id)
-  rollouts = sample(params, tokens_PX, len_P, np.arange(2, dtype=np.uint32),
-                    jax.random.key(0))
+  rollouts = sample(params, tokens_PX, len_P, np.arange(2, dtype=np.uint32), jax.random.key(0))
   four, paris = (tok.decode(ids) for ids in padding.completions(rollouts))
   assert "4" in four and "Paris" in paris

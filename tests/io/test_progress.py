@@ -8,8 +8,7 @@ from rlx.io import progress
 def test_seconds_of_a_step_and_of_the_run_before(monkeypatch):
   """Neither compilation nor evaluation is part of a step's speed."""
   seconds = itertools.count(0.0)
-  monkeypatch.setattr(
-      progress, "time", types.SimpleNamespace(perf_counter=lambda: next(seconds)))
+  monkeypatch.setattr(progress, "time", types.SimpleNamespace(perf_counter=lambda: next(seconds)))
   clock = progress.Clock()
   for stage in ("compile", "sample", "eval"): clock.lap(stage)
   assert clock.metrics(tokens=8) == {"seconds/sample": 1, "seconds/eval": 1, "seconds/step": 1,

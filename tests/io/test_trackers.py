@@ -70,8 +70,7 @@ def test_a_resumed_run_goes_on_in_the_same_and_a_new_one_does_not(
   first, second = (call.kwargs["id"] for call in wandb.init.call_args_list)
   assert first == second and wandb.init.call_args.kwargs["resume"] == "allow"
   assert [call.kwargs["run_id"] for call in mlflow.start_run.call_args_list] == [None, "id1"]
-  assert json.loads((tmp_path / "trackers.json").read_text()) == {
-      "wandb": first, "mlflow": "id1"}
+  assert json.loads((tmp_path / "trackers.json").read_text()) == {"wandb": first, "mlflow": "id1"}
   _run(tmp_path, range(1))
   assert wandb.init.call_args.kwargs["id"] != first
   assert mlflow.start_run.call_args.kwargs["run_id"] is None

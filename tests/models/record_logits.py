@@ -30,8 +30,7 @@ def model(case):
   import transformers
   config = transformers.AutoConfig.from_pretrained(FIXTURES / case)
   torch.manual_seed(zlib.crc32(case.encode()))
-  out = transformers.AutoModelForCausalLM.from_config(
-      config, attn_implementation="eager").eval()
+  out = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
   for name, p in out.named_parameters():
     # Norms start at one and biases at zero, which would not test them.
     if "norm" in name or "bias" in name:
@@ -112,8 +111,7 @@ def errors(computed, exact, valid):
   another expert for some.
   """
   difference = (computed - exact)[valid]
-  return np.array([np.abs(difference).max(),
-                   np.median(np.sqrt(np.mean(difference**2, axis=1)))])
+  return np.array([np.abs(difference).max(), np.median(np.sqrt(np.mean(difference**2, axis=1)))])
 
 
 def main(cases):

@@ -124,8 +124,7 @@ def test_a_packed_batch_under_a_kernel(kind, cudnn):
   params = transformer.init(config, jax.random.key(0))
   rng = np.random.default_rng(0)
   prompt_len_B, completion_len_B = np.array([3, 1, 2, 3]), np.array([2, 3, 0, 1])
-  plan = packing.plan(prompt_len_B, completion_len_B, 3, 3, config,
-                      trunk_B=np.zeros(4, int))
+  plan = packing.plan(prompt_len_B, completion_len_B, 3, 3, config, trunk_B=np.zeros(4, int))
   assert set(plan.trunk_YC[plan.source_YC >= 0]) == {0, 1, 3}  # Nothing is shared.
   if kind == "cudnn":  # Each row is alone and starts at column 0; the longest needs 4 columns.
     np.testing.assert_array_equal((plan.source_YC >= 0).sum(axis=1), [4, 3, 0, 3])

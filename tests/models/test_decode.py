@@ -41,8 +41,7 @@ def test_equals_whole_sequences(config):
   # A new function for each call, because the size of tiles is not an argument.
   jit = lambda f: jax.jit(functools.partial(f), static_argnums=1)
   weights = jit(decode.lay_out)(params, config)
-  prompts = jit(decode.prompts)(
-      params, config, jnp.asarray(tokens_BS[::G, :X]), jnp.asarray(len_P))
+  prompts = jit(decode.prompts)(params, config, jnp.asarray(tokens_BS[::G, :X]), jnp.asarray(len_P))
   assert prompts.k_PKnHx[0].shape[:4] == (P, config.n_kv_heads, decode._tiles(config, X)[0], 6)
   width = T + 2  # Two columns that no row uses; their values must not matter.
   suffix = jax.jit(lambda: jax.tree.map(

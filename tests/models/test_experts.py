@@ -14,8 +14,7 @@ U, D, E, F = 7, 6, 4, 5
 @pytest.fixture(scope="module")
 def arrays():
   rng = np.random.default_rng(0)
-  return [rng.normal(size=shape) for shape in
-          ((U, D), (D, E), (E, D, F), (E, D, F), (E, F, D))]
+  return [rng.normal(size=shape) for shape in ((U, D), (D, E), (E, D, F), (E, D, F), (E, F, D))]
 
 
 def gated(gate, up):

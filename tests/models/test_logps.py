@@ -59,8 +59,7 @@ def from_all_logits(params, config, hidden, targets, mask, temperature=0.7):
 
 @functools.cache
 def scorer(chunk, temperature):
-  fn = functools.partial(logps.logps, completion_width=T, chunk=chunk,
-                         temperature=temperature)
+  fn = functools.partial(logps.logps, completion_width=T, chunk=chunk, temperature=temperature)
   return jax.jit(fn, static_argnums=1)
 
 
@@ -91,8 +90,7 @@ def test_statistics_of_the_distribution(params, batch, tied):
     w_VD = np.asarray(params["embed"]["w_VD"], np.float64)
     params = dict(embed=dict(w_VD=jnp.asarray(w_VD)),
                   head=dict(w_DV=jnp.asarray(w_VD[::-1].T.copy())))
-    targets = targets.at[0].set(jnp.argmax(
-        transformer.logits(params, config, hidden[0]), axis=-1))
+    targets = targets.at[0].set(jnp.argmax(transformer.logits(params, config, hidden[0]), axis=-1))
     def chunked(params, hidden, statistics=ALL):
       return logps.from_hidden(params, config, hidden, targets, mask, temperature=0.7,
                              chunk=6, statistics=statistics)
@@ -139,8 +137,7 @@ def test_padding_is_selected_away(params):
   mask = jnp.array([[True, True, False]])
   hidden = jnp.where(mask[..., None], 1.0, jnp.nan) * jnp.ones((1, 3, 16))
   def total(p, h):
-    scored, entropy = logps.from_hidden(p, CONFIG, h, jnp.array([[4, 5, 10**6]]), mask,
-                                      chunk=2)
+    scored, entropy = logps.from_hidden(p, CONFIG, h, jnp.array([[4, 5, 10**6]]), mask, chunk=2)
     return jnp.sum(scored + entropy)
   value, grads = jax.jit(jax.value_and_grad(total, argnums=(0, 1)))(params, hidden)
   assert np.isfinite(value)
@@ -163,8 +160,7 @@ def test_all_logits_never_exist(direction, statistics):
   b, x, t, v = 4, 2, 16, 512
   config = transformer.DecoderConfig(vocab_size=v, d_model=8, n_layers=1, n_heads=1,
                                      n_kv_heads=1, head_dim=8, d_ff=8)
-  params = jax.eval_shape(functools.partial(transformer.init, config),
-                          jax.random.key(0))
+  params = jax.eval_shape(functools.partial(transformer.init, config), jax.random.key(0))
   tokens = jnp.zeros((b, x + t), jnp.int32)
   def loss(chunk, params):
     return sum(jnp.sum(y) for y in logps.logps(

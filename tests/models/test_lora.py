@@ -21,8 +21,7 @@ def trees():
   """(frozen, adapters at the start, adapters after some training)."""
   frozen = transformer.init(CONFIG, jax.random.key(0))
   start = lora.init(frozen, jax.random.key(1), rank=3)
-  moved = jax.tree.map(lambda x: x + 0.3 * jax.random.normal(jax.random.key(2), x.shape),
-                       start)
+  moved = jax.tree.map(lambda x: x + 0.3 * jax.random.normal(jax.random.key(2), x.shape), start)
   return frozen, start, moved
 
 

@@ -85,8 +85,7 @@ def test_long_completions_of_a_prompt_have_it_once():
 
 def test_neighbours_with_the_same_prompt():
   tokens = np.array([[7, 1, 2], [0, 1, 2], [0, 1, 2], [0, 1, 2], [7, 1, 2], [7, 1, 2]])
-  assert packing.find_trunks(tokens, np.array([3, 2, 2, 3, 3, 3])).tolist() == [
-      0, 1, 1, 3, 4, 4]
+  assert packing.find_trunks(tokens, np.array([3, 2, 2, 3, 3, 3])).tolist() == [0, 1, 1, 3, 4, 4]
 
 
 def test_few_shapes_and_short_rows_shrink_the_batch():
@@ -114,8 +113,7 @@ def test_full_rows_take_what_the_padded_batch_takes(rows):
 
 def test_a_microbatch_without_completions():
   completion_B = np.array([0, 0, 0, 0, 3, 1, 2, 4])
-  plan = packing.plan(PROMPT_B[SHARED_B], completion_B, X, T, CONFIG, parts=2,
-                      trunk_B=SHARED_B)
+  plan = packing.plan(PROMPT_B[SHARED_B], completion_B, X, T, CONFIG, parts=2, trunk_B=SHARED_B)
   source = plan.source_YC if plan.apart_PX is None else plan.apart_PX
   half = len(source) // 2
   assert (source[:half] < 0).all() and (source[half:] >= 0).any()
@@ -164,8 +162,7 @@ def test_packed_equals_padded_and_so_do_gradients(rollouts, trunk_B, parts):
   params["embed"]["w_VD"] *= 15  # Logits of size one.
   params = value.init(CONFIG, params) | params
   params["value"]["w_D1"] += 1.0
-  plan = packing.plan(PROMPT_B[trunk_B], COMPLETION_B, X, T, CONFIG, parts=parts,
-                      trunk_B=trunk_B)
+  plan = packing.plan(PROMPT_B[trunk_B], COMPLETION_B, X, T, CONFIG, parts=parts, trunk_B=trunk_B)
   padded, padded_gradients = outputs_and_gradients(params, CONFIG, rollouts, None, 1)
   packed, packed_gradients = outputs_and_gradients(params, CONFIG, rollouts, plan, parts)
   assert (np.abs(padded).max(axis=(0, 2)) > 0.5).all()

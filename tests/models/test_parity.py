@@ -156,8 +156,7 @@ def _first_cases():
     config = _decoder_config(case)
     for field, value in switches(config).items():
       if field == "rope_dim" and config.rope_scaling: continue  # Which has its size.
-      first.setdefault((field, value[0] if field == "rope_scaling" else None),
-                       (case, field))
+      first.setdefault((field, value[0] if field == "rope_scaling" else None), (case, field))
   # Without these there would be other parameters.
   return [x for (field, _), x in first.items()
           if field not in ("tied_head", "norms", "n_experts", "experts_per_token")]
@@ -197,8 +196,7 @@ def test_table(request):
     head = ["model_type", "case", "away from the defaults",
             *(f"{what} ≤ {bound:g}" for what, bound in BOUNDS.items()), "bfloat16, largest"]
     rows = [_row(case) + [f"{x:.2g}" for x in measured(case).values()] for case in ordered]
-    table = "".join(f"| {' | '.join(row)} |\n"
-                    for row in (head, ["---"] * len(head), *rows))
+    table = "".join(f"| {' | '.join(row)} |\n" for row in (head, ["---"] * len(head), *rows))
     DOCS.write_text(before + table + after)
   written = [line.strip("| ").split(" | ") for line in table.splitlines()[2:]]
   assert [row[:3] for row in written] == [_row(case) for case in ordered]

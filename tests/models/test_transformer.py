@@ -24,8 +24,7 @@ def params():
   """Random in every leaf: norms start at one, biases at zero."""
   params = transformer.init(CONFIG, jax.random.key(0))
   noise = np.random.default_rng(0)
-  return jax.tree.map(
-      lambda x: x + 0.1 * noise.normal(size=x.shape).astype(np.float32), params)
+  return jax.tree.map(lambda x: x + 0.1 * noise.normal(size=x.shape).astype(np.float32), params)
 
 
 def test_row_without_valid_token_stays_finite(params):
@@ -63,8 +62,7 @@ def test_init():
   smollm2 = transformer.DecoderConfig(
       vocab_size=49152, d_model=576, n_layers=30, n_heads=9, n_kv_heads=3,
       head_dim=64, d_ff=1536, param_dtype="bfloat16")
-  tree = jax.eval_shape(functools.partial(transformer.init, smollm2),
-                        jax.random.key(0))
+  tree = jax.eval_shape(functools.partial(transformer.init, smollm2), jax.random.key(0))
   assert sum(x.size for x in jax.tree.leaves(tree)) == 134_515_008
   assert {x.dtype for x in jax.tree.leaves(tree)} == {jnp.dtype("bfloat16")}
   assert tree["layers"]["attn"]["q_LDNH"].shape == (30, 576, 9, 64)

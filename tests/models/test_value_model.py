@@ -23,8 +23,7 @@ def test_values():
 
   params["value"] = {"w_D1": np.arange(8, dtype=np.float32)[:, None],
                      "b_1": np.array([0.5], np.float32)}
-  hidden = np.asarray(jax.jit(transformer.hidden, static_argnums=1)(
-      decoder, CONFIG, *batch))
+  hidden = np.asarray(jax.jit(transformer.hidden, static_argnums=1)(decoder, CONFIG, *batch))
   # Token t is column X + t; the state before it is column X + t - 1.
   expected = [[hidden[0, 1] @ np.arange(8) + 0.5, hidden[0, 2] @ np.arange(8) + 0.5,
                hidden[0, 3] @ np.arange(8) + 0.5],

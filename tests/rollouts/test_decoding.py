@@ -72,8 +72,7 @@ def test_draw_skips_a_tiny_token_that_begins_a_block():
 
 def test_draw_never_takes_a_token_without_mass():
   logits = jnp.array([[-inf, 0., -inf, 1., -inf]], jnp.float32)
-  uniforms = jnp.append(jnp.linspace(0, 1, 200)[:-1], np.nextafter(
-      np.float32(1), np.float32(0)))
+  uniforms = jnp.append(jnp.linspace(0, 1, 200)[:-1], np.nextafter(np.float32(1), np.float32(0)))
   out = jax.vmap(lambda u: decoding.draw(logits, u[None])[0][0])(uniforms)
   assert set(out.tolist()) == {1, 3}
 
@@ -87,7 +86,6 @@ def test_logps_are_those_before_truncation():
 
 
 def test_greedy_is_argmax_at_temperature_one():
-  tokens_B, logps_B = decoding.next_token(
-      jnp.array(LOGITS), jnp.array([.99]), temperature=0.0)
+  tokens_B, logps_B = decoding.next_token(jnp.array(LOGITS), jnp.array([.99]), temperature=0.0)
   assert tokens_B.tolist() == [1]
   np.testing.assert_allclose(logps_B, [np.log(.4)], rtol=1e-6)

@@ -62,8 +62,7 @@ def _next_by_forward(**rule):
 
 
 def _by_hand(params, prompt, prompt_id, g, rule):
-  key = jax.random.fold_in(jax.random.fold_in(
-      rng.key(0, "sample", 3), prompt_id), g)
+  key = jax.random.fold_in(jax.random.fold_in(rng.key(0, "sample", 3), prompt_id), g)
   next_token = _next_by_forward(**dict(temperature=1.0) | rule)
   row, n, logps_ = np.zeros((1, 20), np.int32), len(prompt), []
   row[0, :n] = prompt
@@ -146,8 +145,7 @@ def test_each_chunk_is_one_transfer_and_nothing_is_compiled_after_warm_up(params
   finally:
     logging.getLogger("jax").removeHandler(handler)
   assert [message for message in compiled if "Compiling" in message] == []
-  assert [[a.shape for a in x] for x in fetched] == [
-      [plan.row_W.shape, (1,)] for plan, *_ in plans]
+  assert [[a.shape for a in x] for x in fetched] == [[plan.row_W.shape, (1,)] for plan, *_ in plans]
 
 
 def test_padding_is_clean_and_masks_come_from_lengths(params):
@@ -168,8 +166,7 @@ def test_a_temperature_for_each_position(params):
   logits_BTV = transformer.logits(params, CONFIG, hidden_BSD)[:, 4:-1]
   logps_BTV = jax.nn.log_softmax(logits_BTV / (0.7 * factor_T[None, :, None]), axis=-1)
   logps_BT = np.take_along_axis(logps_BTV, out.completions_BT[..., None], -1)[..., 0]
-  np.testing.assert_allclose(out.sampler_logps_BT, np.where(out.action_BT, logps_BT, 0),
-                             atol=1e-4)
+  np.testing.assert_allclose(out.sampler_logps_BT, np.where(out.action_BT, logps_BT, 0), atol=1e-4)
 
 
 def test_stop_strings_end_at_the_token_that_completes_them(params):

@@ -105,8 +105,7 @@ def test_every_row_is_decoded_to_its_end():
         np.testing.assert_array_equal(of_slot_W[plan.live_W], live // g)
       assert len(live) > plan.enough  # Or nothing would be drawn, for ever.
       left = length_B[live] - done_B[live]
-      steps = next(s for s in range(1, chunk + 1)
-                   if s == chunk or (left > s).sum() <= plan.enough)
+      steps = next(s for s in range(1, chunk + 1) if s == chunk or (left > s).sum() <= plan.enough)
       running_W = np.zeros(len(plan.row_W), bool)
       running_W[plan.live_W] = left > steps
       done_B[live] += np.minimum(left, steps)
