@@ -110,7 +110,7 @@ def test_other_processes_find_the_same():
   queries = ["boss", "is ana's", "paris cat is", "ana bo"]
   code = f"""
 from rlx.environments.zoo import search
-print([search.best(corpus, query, 9) for corpus in (0, 5) for query in {queries}])"""
+print([search.find_best(corpus, query, 9) for corpus in (0, 5) for query in {queries}])"""
   found = [subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True,
                           env=os.environ | dict(PYTHONHASHSEED=seed)).stdout for seed in "12"]
   here = [search.find_best(corpus, query, 9) for corpus in (0, 5) for query in queries]
