@@ -98,7 +98,7 @@ def test_a_coefficient_follows_its_schedule(monkeypatch):
   plain_BT = advantages(config(dict(outcome=OUTCOME), dict(outcome=dict(name="group.rloo"))))
   for step, coef in ((0, 0.5), (3, 2.0), (4, 2.0), (9, 1.5), (99, 1.0)):
     state = types.SimpleNamespace(kl_coef=jnp.float32(0), step=step)
-    scored, metrics = stage.of_batch(state, batch())
+    scored, metrics = stage.compute_from_batch(state, batch())
     np.testing.assert_allclose(scored.advantages_BT, coef * plain_BT, rtol=1e-6)
     assert metrics["rewards/outcome_coef"] == coef
     monkeypatch.setattr(schedule.Schedule, "__call__", None)  # Later steps compile nothing.
@@ -148,7 +148,7 @@ def whitened(outcome, estimator):
   scored = records.Batch(action_BT=mask_BT, outcome_B=jnp.asarray(outcome), group=4)
   state = types.SimpleNamespace(kl_coef=jnp.float32(0), step=0)
   stage = updates.rewards_advantages_of(c, build_methods.resolve_methods(c))
-  batch, _ = stage.of_batch(state, scored)
+  batch, _ = stage.compute_from_batch(state, scored)
   return np.asarray(batch.advantages_BT)
 
 
@@ -225,6 +225,6 @@ def test_an_estimators_own_metrics_are_logged():
   more.fields = rloo.fields
   resolved.estimators["outcome"] = gamma, more
   state = types.SimpleNamespace(kl_coef=jnp.float32(0), step=0)
-  metrics = updates.rewards_advantages_of(c, resolved).of_batch(state, batch())[1]
+  metrics = updates.rewards_advantages_of(c, resolved).compute_from_batch(state, batch())[1]
   assert metrics["advantages/outcome_size"] == 7
   np.testing.assert_allclose(metrics["advantages/outcome_right"], batch().outcome_B.mean())

@@ -21,7 +21,7 @@ def advantages(key, outcome_B, *, changes=(), **fields):
                           outcome_B=jnp.array(outcome_B), **fields)
   stage = updates.rewards_advantages_of(c, build_methods.resolve_methods(c))
   state = types.SimpleNamespace(kl_coef=c.kl.coef, step=1000)
-  return stage.of_batch(state, scored)[0].advantages_BT
+  return stage.compute_from_batch(state, scored)[0].advantages_BT
 
 
 def test_pav():
