@@ -103,8 +103,7 @@ def bind(stage, spec, key=None, n_given=None):
   allowed = {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY}
   if unknown := sorted(set(options) - set(allowed)):
     raise ValueError(f"{key}.{unknown[0]}: {path} takes {sorted(allowed)}.")
-  if missing := sorted(n for n, p in allowed.items()
-                       if p.default is p.empty and n not in options):
+  if missing := sorted(n for n, p in allowed.items() if p.default is p.empty and n not in options):
     raise ValueError(f"{key}.{missing[0]}: {path} needs it.")
   taken = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
   if n_given is not None and len(taken) != n_given:

@@ -127,8 +127,7 @@ def write(params: dict, table: dict, config: transformer.DecoderConfig) -> dict[
     ValueError: the table has no tensor for a parameter.
   """
   flat, out = flatten(params), {}
-  if unknown := sorted(set(flat) - {path for parts in table.values()
-                                    for path, _ in pairs(parts)}):
+  if unknown := sorted(set(flat) - {path for parts in table.values() for path, _ in pairs(parts)}):
     raise ValueError(f"No tensor of this family holds {_list_few(unknown)}.")
   for pattern, parts in table.items():
     parts = pairs(parts)

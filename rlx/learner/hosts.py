@@ -88,8 +88,7 @@ def put(tree: Any, sharding_of: Callable | None = None, *, copies: bool = False)
 
 
 def _put_array(x, sharding, copies):
-  if isinstance(x, jax.core.Tracer) or (
-      isinstance(x, jax.Array) and not x.is_fully_addressable):
+  if isinstance(x, jax.core.Tracer) or (isinstance(x, jax.Array) and not x.is_fully_addressable):
     return jax.device_put(x, sharding, may_alias=False if copies else None)
   x = np.asarray(x)
   return jax.make_array_from_callback(

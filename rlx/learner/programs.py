@@ -361,8 +361,7 @@ def _group(text, mesh):
       devices = _iota(*re.fullmatch(r"\[([\d,]+)\](?:T\(([\d,]+)\))?", match[2]).groups())
     return devices.reshape(tuple(sizes.values()))[
         tuple(slice(None) if name in names else 0 for name in sizes)].ravel()
-  if match := re.search(
-      r"replica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", text):
+  if match := re.search(r"replica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", text):
     out, dims, order = match.groups()
     return _iota(dims, order).reshape(tuple(map(int, out.split(","))))[0]
   if match := re.search(r"(?:replica_groups|source_target_pairs)=\{\{([\d,]+)\}", text):

@@ -76,8 +76,7 @@ def read(path: str | os.PathLike, texts: texts_lib.Texts) -> list[Solution]:
 def _read_solution(row: dict, where: str, separator: str | None, prompt: str,
                    problem: int) -> Solution:
   steps, label = row["steps"], row.get("label")
-  if (not isinstance(steps, list) or not steps
-      or not all(isinstance(s, str) and s for s in steps)):
+  if (not isinstance(steps, list) or not steps or not all(isinstance(s, str) and s for s in steps)):
     raise ValueError(f"{where}: `steps` is a list of texts, at least one.")
   if not isinstance(label, int) or not -1 <= label < len(steps):
     raise ValueError(f"{where}: label={label!r}; -1 to {len(steps) - 1} are allowed.")

@@ -265,8 +265,7 @@ def batch(groups: list[list[Completion]], step: int,
                           sizes.bucket)
   labels_BT = np.full(rollouts.sampler_logps_BT.shape, np.nan, np.float32)
   if any(x.labels for x in rows):
-    for labels_T, x, columns in zip(labels_BT, rows, run.texts.step_columns(
-        [x.ids for x in rows])):
+    for labels_T, x, columns in zip(labels_BT, rows, run.texts.step_columns([x.ids for x in rows])):
       labels_T[columns] = x.labels[:len(columns)]
   return rollouts, np.array([x.verdict for x in rows], np.float32), labels_BT
 

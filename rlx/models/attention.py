@@ -69,8 +69,7 @@ def copy_to_rows(x_P, trunk_OB):
   return x_BX.reshape(-1, *x_P.shape[1:])
 
 
-def attend(kind, q_BQNH, k_BSKH, v_BSKH, prepared, *, scale, softcap=None, window=0,
-           platform=None):
+def attend(kind, q_BQNH, k_BSKH, v_BSKH, prepared, *, scale, softcap=None, window=0, platform=None):
   """out_BQNH = softmax(scale q k^T) v, where the softmax is over the keys that the mask allows.
 
   The queries are at the last Q of the S columns. The output of a query without keys is finite.

@@ -51,8 +51,7 @@ def forward_flops_per_token(config, context, *, with_head=True):
   return c.n_layers * (2 * _matmul_params(c) + attention) + head
 
 
-def update_bytes(config, rows, width, scored, *, param_bytes, gathered=False, tensor=1,
-                 chunk=1024):
+def update_bytes(config, rows, width, scored, *, param_bytes, gathered=False, tensor=1, chunk=1024):
   """Upper estimate of the memory of an optimizer step, without its arguments.
 
     3 param_bytes                     gradients, their sum, updates, in float32

@@ -317,8 +317,7 @@ def _list_tokens(trunks, x_PX, x_BS):
   return jnp.concatenate([x_PX.reshape(shards, -1), x_BS.reshape(shards, -1)], axis=1)
 
 
-def _full_sequence(config, positions_BS, valid_BS, segments_BS=None, branches_BS=None,
-                   trunks=None):
+def _full_sequence(config, positions_BS, valid_BS, segments_BS=None, branches_BS=None, trunks=None):
   """What layers share in a causal pass: (rotary angles, mask) for each kind of layer.
 
   Returns:

@@ -18,8 +18,7 @@ def init(config, params):
   return {**decoder, "value": head}
 
 
-def values(params, config, tokens_BS, positions_BS, valid_BS, *, completion_width,
-           plan=None):
+def values(params, config, tokens_BS, positions_BS, valid_BS, *, completion_width, plan=None):
   """V(x, y_<t): the value of the state before each completion token.
 
   Args:

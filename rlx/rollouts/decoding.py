@@ -15,8 +15,7 @@ def uniform(key: Array) -> Array:
   return jax.random.uniform(key) + 2.0**-24
 
 
-def truncate(logits_BV: Array, *, top_k: int = 0, top_p: float = 1.0,
-             min_p: float = 0.0) -> Array:
+def truncate(logits_BV: Array, *, top_k: int = 0, top_p: float = 1.0, min_p: float = 0.0) -> Array:
   """Sets the logits outside the allowed set to -inf.
 
   Applied in this order, each to the distribution the one before left:

@@ -72,8 +72,7 @@ def start(prompts: int, group: int, slots: int | None = None) -> Plan:
               is_same=False, waiting=w, rows=rows, group=group, slots=w)
 
 
-def plan_next(plans: list[Plan], running_W: np.ndarray,
-              steps_O: np.ndarray) -> list[Plan] | None:
+def plan_next(plans: list[Plan], running_W: np.ndarray, steps_O: np.ndarray) -> list[Plan] | None:
   """The plans after `plans`, one for each device; None when every row has ended.
 
   Waiting rows take the slots of rows that ended. When half of the slots suffice on every device,

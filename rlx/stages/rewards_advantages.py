@@ -29,8 +29,7 @@ class RewardsAdvantages:
   whiten_signal_only: bool
   kl_kind: divergence.Kind
 
-  def __call__(self, state: records.TrainState,
-               placed: place.Placed) -> tuple[place.Placed, dict]:
+  def __call__(self, state: records.TrainState, placed: place.Placed) -> tuple[place.Placed, dict]:
     """(placed with advantages, metrics) of a batch with log-probs."""
     batch, metrics = self.compute_from_batch(state, placed.batch)
     return placed.replace(batch=batch), metrics

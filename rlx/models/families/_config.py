@@ -243,8 +243,7 @@ def _rope(family, hf, source):
   if part is not None and (part != 1 or isinstance(part, bool)):
     dim = int(hf["head_dim"] * number({"partial_rotary_factor": part}, "partial_rotary_factor",
                                       source))
-    if ("partial_rotary_factor" not in family.reads or not 0 < dim < hf["head_dim"]
-        or dim % 2):
+    if ("partial_rotary_factor" not in family.reads or not 0 < dim < hf["head_dim"] or dim % 2):
       refuse("partial_rotary_factor", part, "; only 1.0 is")
     fields["rope_dim"] = dim
   kind = _kind(rope)
