@@ -153,8 +153,8 @@ def test_no_field_hides_code_behind_a_callable():
     for field in dataclasses.fields(cls):
       hint = typing.get_type_hints(cls)[field.name]
       parts = [hint, *typing.get_args(hint)]
-      callables = [x for x in parts if typing.get_origin(x) is typing.get_origin(resolve.UserFunction)
-                   or x is typing.Callable]
+      origin = typing.get_origin(resolve.UserFunction)
+      callables = [x for x in parts if typing.get_origin(x) is origin or x is typing.Callable]
       source = pathlib.Path(sys.modules[cls.__module__].__file__).read_text()
       assert not callables or f"  {field.name}: resolve.UserFunction" in source, (cls, field.name)
 
@@ -174,9 +174,10 @@ print([m for m in {heavy} if m in sys.modules])"""
 
 
 # First words of names that are participles without the ending "ed".
-PARTICIPLES = set("begun bound broken built caught chosen cut done drawn fed found frozen given gone grown "
-                  "held kept known left lost made met paid seen sent shown spelled spoken stuck taken "
-                  "thought thrown told won worn written".split())
+PARTICIPLES = set(
+    "begun bound broken built caught chosen cut done drawn fed found frozen given gone grown held "
+    "kept known left lost made met paid seen sent shown spelled spoken stuck taken thought thrown "
+    "told won worn written".split())
 VERBS = {"embed", "feed", "need", "seed"}  # End in "ed", too.
 # Files whose public functions are methods: a config names them after the term of a paper.
 METHODS = {"prompts/templates.py", "rollouts/select_completions.py"}
@@ -202,3 +203,17 @@ def test_functions_are_named_by_verbs():
   assert len(functions) > 1000 and _starts_with_participle("_moved")
   assert not [f"{path.relative_to(ROOT)}:{n.lineno}: {n.name}" for path, n in functions
               if _starts_with_participle(n.name) and not _is_named_otherwise(n, path)]
+
+
+# Words with one meaning, and the files that define functions of these names.
+MEANINGS = {"before": set(), "learn": {"stages/learner.py"}, "verify": {"verifiers/pool.py"},
+            "evaluate": {"api.py", "tools/evaluate.py"}}
+
+
+@pytest.mark.parametrize("name", MEANINGS)
+def test_a_word_has_one_meaning(name):
+  """As the name of a function or method; `evaluate` is the command."""
+  found = {str(path.relative_to(ROOT / "rlx")) for path in FILES
+           for n in ast.walk(ast.parse(path.read_text()))
+           if isinstance(n, ast.FunctionDef) and n.name.strip("_") == name}
+  assert found == MEANINGS[name]
