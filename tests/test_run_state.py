@@ -3,10 +3,12 @@ import json
 import math
 import pathlib
 import shutil
+import types
 
 import pytest
 
 from configs import base, quickstart
+from rlx.core import records
 from rlx.io import metrics as io_metrics, refusals, run_folder
 from rlx.loops import record, session
 from rlx.tools import view
@@ -168,3 +170,11 @@ def test_a_baseline_is_drawn_only_for_the_same_prompts(tmp_path):
   config.prompts.options.n_max += 1
   assert session._baseline(str(tmp_path / "baseline"), record_run(config, "other")) is None
   assert session._baseline(None, recorded) is None
+
+
+def test_a_checkpoint_of_an_earlier_version_keeps_its_first_evaluation():
+  state = records.TrainState(step=3, policy=None, policy_opt=None)
+  checkpoints = types.SimpleNamespace(
+      latest=3, restore=lambda _: (state, dict(before=dict(greedy=1), stuck=2)))
+  _, host = session.restore(checkpoints, lambda: state)
+  assert (host.initial_eval, host.stuck) == (dict(greedy=1), 2)
