@@ -427,7 +427,7 @@ def test_weights_of_the_policy_loss(tiny_files, one_device):
 
 @pytest.fixture
 def passes(monkeypatch):
-  """The arguments of `logps.compiled` for each forward pass that a test takes."""
+  """The arguments of `passes.compile_logps` for each forward pass that a test takes."""
   taken, compiled = [], passes_lib.compile_logps
   def counted(*key):
     fn = compiled(*key)

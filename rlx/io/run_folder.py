@@ -11,7 +11,7 @@ def read_recorded(workdir: str | os.PathLike) -> dict[str, Any]:
   """Returns versions.json of a run that has a checkpoint, {} if it has none.
 
   Raises:
-    ValueError: as `versions`.
+    ValueError: as `read_versions`.
   """
   return read_versions(workdir) if has_checkpoint(workdir) else {}
 
