@@ -49,8 +49,8 @@ def test_slots_are_the_configs_or_what_memory_holds(slots, prompts, group, free,
     c = base.get_config()
     c.rollouts.slots = slots
     return sampling_lib.most_rows(
-        run_lib.sampling_options(c, run_lib.sizes_of(c)), build_prompts.texts_of(c, tokenizer.characters("a")),
-        CONFIG, mesh, free, prompts, group)
+        run_lib.sampling_options(c, run_lib.sizes_of(c)),
+        build_prompts.texts_of(c, tokenizer.characters("a")), CONFIG, mesh, free, prompts, group)
   assert slots_on(sharding.make_mesh()) == expected
   assert slots_on(sharding.make_mesh(data=2)) == on_two
 

@@ -116,6 +116,7 @@ def test_a_model_of_the_hub_is_that_commit_until_the_run_ends(tmp_path, monkeypa
 
 
 def test_no_file_speaks_to_the_terminal(capsys):
-  with pytest.raises(SystemExit): refusals.refuse(ValueError("a\x1b[31m\x07b\u202e\rc " + "d" * 5000))
+  error = ValueError("a\x1b[31m\x07b\u202e\rc " + "d" * 5000)
+  with pytest.raises(SystemExit): refusals.refuse(error)
   said, = capsys.readouterr().err.splitlines()
   assert said.startswith(r"rlx: a\x1b[31m\x07b\u202e") and said.isprintable() and len(said) < 2100

@@ -187,7 +187,8 @@ def test_sampler_and_trainer_agree_and_rewards_are_those_of_the_environment(run)
   assert len(set(reward_PG.ravel().tolist())) > 3
   placed = stages.score(run, state, rollouts, reward_PG.ravel())
   batch = jax.device_get(placed.batch)
-  gap_BT = np.where(batch.action_BT, placed.passes.old("old_logps_BT") - rollouts.sampler_logps_BT, 0)
+  old_logps_BT = placed.passes.old("old_logps_BT")
+  gap_BT = np.where(batch.action_BT, old_logps_BT - rollouts.sampler_logps_BT, 0)
   assert 0 < np.abs(gap_BT).max() < 1e-4
   ends_BT = host_fields.ends(rollouts)
   np.testing.assert_array_equal(batch.step_ends_BT, ends_BT)

@@ -17,7 +17,8 @@ def test_what_is_computed_is_what_is_asked_for():
   def statistics(c):
     m = build_methods.resolve_methods(c)
     now, before = plan_lib.find_statistics(c, m)
-    return dict(now), dict(before), any(f.name == "old_logps_BT" for f in plan_lib.plan_fields(c, m))
+    planned = plan_lib.plan_fields(c, m)
+    return dict(now), dict(before), any(f.name == "old_logps_BT" for f in planned)
   assert statistics(base.get_config()) == ({}, {}, False)
   assert statistics(simko.get_config()) == ({"top_logps_BTK": ("top", 3)}, {}, False)
   assert statistics(rover.get_config()) == (

@@ -55,7 +55,7 @@ def test_what_completions_are_like():
   outcome_PG = np.array([[1., 0.], [nan, 1.]])
   eos, length = records.FINISH.index("eos"), records.FINISH.index("length")
   metrics = at_k.text_metrics(outcome_PG, ["5", None, "3", None],
-                            [eos, length, eos, eos], [2, 10, 4, 6])
+                              [eos, length, eos, eos], [2, 10, 4, 6])
   assert metrics["no_answer"]["mean"] == .5 and metrics["truncated"]["mean"] == .25
   # Of prompts: 6 and 5. Of right ones: 2 and 6; wrong: 10; one is unknown.
   assert metrics["length"]["mean"] == 5.5
@@ -74,9 +74,10 @@ def test_a_field_of_meta_that_is_not_there_is_named():
 
 def test_the_tables_have_every_number(capsys):
   x = dict(mean=.5, low=.25, high=.75, prompts=7)
-  report_lib.print_metrics({"greedy": x, "pass@1": x, "pass@2": dict(x, mean=.625),
-                 "best@1/min/no_ref": x, "best@2/min/no_ref": dict(x, mean=math.nan),
-                 "prm": {"chain.steps": {"f1/step": dict(x, mean=.125)}}})
+  report_lib.print_metrics({
+      "greedy": x, "pass@1": x, "pass@2": dict(x, mean=.625),
+      "best@1/min/no_ref": x, "best@2/min/no_ref": dict(x, mean=math.nan),
+      "prm": {"chain.steps": {"f1/step": dict(x, mean=.125)}}})
   out = capsys.readouterr().out
   rows = {tuple(line.split()) for line in out.splitlines()}
   assert ("greedy", "0.500", "[0.250,", "0.750]", "7") in rows

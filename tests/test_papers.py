@@ -18,7 +18,7 @@ def advantages(key, outcome_B, *, changes=(), **fields):
   c = importlib.import_module(f"configs.papers.{key}").get_config()
   for section, values in dict(changes).items(): c.rewards[section].update(values)
   scored = records.Batch(action_BT=jnp.ones((len(outcome_B), 4), bool), group=2,
-                          outcome_B=jnp.array(outcome_B), **fields)
+                         outcome_B=jnp.array(outcome_B), **fields)
   stage = updates.rewards_advantages_of(c, build_methods.resolve_methods(c))
   state = types.SimpleNamespace(kl_coef=c.kl.coef, step=1000)
   return stage.compute_from_batch(state, scored)[0].advantages_BT

@@ -142,7 +142,8 @@ def test_damaged_lines_are_left_out_of_page_and_curves(workdir, draw_curves, cap
 @pytest.mark.parametrize("name", ["metrics.jsonl", "completions.jsonl", "summary.json"])
 def test_a_folder_for_a_file_is_one_line(workdir, capsys, name):
   _folder(name)(workdir)
-  with pytest.raises(SystemExit) as ended: refusals.run_refusing(lambda: view.view(workdir), again="")
+  with pytest.raises(SystemExit) as ended:
+    refusals.run_refusing(lambda: view.view(workdir), again="")
   error = capsys.readouterr().err
   assert ended.value.code == 2 and error.startswith("rlx: ") and error.count("\n") == 1
 

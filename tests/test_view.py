@@ -154,8 +154,9 @@ def test_calibration_is_of_the_later_half_and_says_of_how_many(tmp_path):
   rows += [row(s, prompt=f"p{s}", verdict=v, log_ratio=[log3, x]) for s in (1, 2, 3)
            for v, x in ((1.0, 0.0), (0.0, -2 * log3), (None, 0.0))]
   calibrated = view.measure_calibration(rows, config_of())
-  assert (calibrated["n"], calibrated["prompts"], calibrated["first"], calibrated["last"]) == (4, 2, 2, 3)
-  of_bin = {b["low_edge"]: (b["n"], b["predicted"], b["right"]) for b in calibrated["bins"] if b["n"]}
+  assert [calibrated[k] for k in ("n", "prompts", "first", "last")] == [4, 2, 2, 3]
+  of_bin = {b["low_edge"]: (b["n"], b["predicted"], b["right"])
+            for b in calibrated["bins"] if b["n"]}
   assert of_bin == {0.2: (2, pytest.approx(0.25), 0.0), 0.6: (2, pytest.approx(0.75), 1.0)}
   assert calibrated["brier"] == pytest.approx(1 / 16) and calibrated["constant"] == 0.25
   page = Page(view.view(write(tmp_path, rows=rows)))

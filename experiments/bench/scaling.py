@@ -162,7 +162,7 @@ def token(model, target, shape):
   run = planned(c, MODELS[model], mesh)
   chunk, *_ = run.sampling.trace("train", run.shapes().policy, columns=768)["decode chunk"]
   done = run_memory.compile_program(run_memory.Program("", "decode chunk", chunk, (), longest=256),
-                            dict(mesh.shape))
+                                    dict(mesh.shape))
   m = run.passes.models["policy"]
   table = 0 if m.tied_head else m.vocab_size * m.d_model  # Only rows of it are read.
   weights = 2 * (size.param_count(m) - table) / mesh.shape["tensor"]

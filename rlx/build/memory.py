@@ -214,7 +214,7 @@ def compile_program(program: Program, mesh: dict[str, int]) -> Compiled:
 def measure_compiled_bytes(run: run_lib.Run, state: records.TrainState) -> dict[str, int]:
   """Compiles the steps and returns {term: bytes} that they need besides the state."""
   return max_by_term(compile_program(program, dict(run.passes.mesh.shape))
-                  for program in trace_steps(run, state))
+                     for program in trace_steps(run, state))
 
 
 def max_by_term(programs_: Iterable[Compiled]) -> dict[str, int]:

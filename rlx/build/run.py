@@ -183,8 +183,8 @@ def check_cuts(c: keys.Config, shards: int) -> None:
           f"prompts.per_step={c.prompts.per_step}: must be a multiple of {name}.minibatches={n} "
           f"x {name}.microbatches={parts} x {rows}; microbatches hold whole groups.")
   for name, n in (("eval.batch", c.eval.batch), ("rollouts.rehearsal", c.rollouts.rehearsal),
-                 ("rollouts.oversample x (prompts.per_step - rollouts.rehearsal)",
-                  sizes_of(c).draw)):
+                  ("rollouts.oversample x (prompts.per_step - rollouts.rehearsal)",
+                   sizes_of(c).draw)):
     if n % shards: raise ValueError(f"{name}={n}: must be a multiple of {rows}.")
   if (c.rollouts.slots or 0) % (c.rollouts.per_prompt * shards):
     raise ValueError(f"rollouts.slots={c.rollouts.slots}: a multiple of rollouts.per_prompt="

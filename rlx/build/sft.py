@@ -42,9 +42,8 @@ class Sft:
   def init(self) -> records.TrainState:
     """The TrainState of the policy before the first step."""
     policy = sharding.place(self.params, self.mesh)
-    return records.TrainState(step=0, policy=policy,
-                              policy_opt=sharding.compute_sharded(self.optimizer.init, policy,
-                                                                  self.mesh))
+    return records.TrainState(step=0, policy=policy, policy_opt=sharding.compute_sharded(
+        self.optimizer.init, policy, self.mesh))
 
   def batch(self, step: int) -> records.Rollouts:
     """Rollouts of worked examples, on the mesh."""
@@ -108,6 +107,6 @@ def build_sft(config: keys.Config) -> Sft:
   build_prompts.note_template(texts, prompts[0])
   return options_lib.read_options(
       Sft, c, model=build_models.adapt_to_mesh(model_config, mesh), params=params,
-      tokenizer=tokenizer,
-      texts=texts, prompts=prompts, demonstrate=demonstrate, dialogues=dialogues,
+      tokenizer=tokenizer, texts=texts, prompts=prompts, demonstrate=demonstrate,
+      dialogues=dialogues,
       optimizer=updates.optimizer_of(c, "sft"), mesh=mesh)

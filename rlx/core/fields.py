@@ -136,8 +136,8 @@ def plan(declared, readers, resources, setting):
   for reader in readers:
     for name in reader.required: need(name, reader.key)
     for name in map(column, reader.optional):
-      if name in declared and find_missing_key(declared[name], setting) is None: need(name,
-                                                                                      reader.key)
+      if name in declared and find_missing_key(declared[name], setting) is None:
+        need(name, reader.key)
   for name in order:
     late = [r for r in declared[name].reads if r in declared and STAGES.index(
         declared[r].where) > STAGES.index(declared[name].where)]

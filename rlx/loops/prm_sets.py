@@ -30,7 +30,6 @@ from rlx.stages import passes as passes_lib, texts as texts_lib
 from rlx.verifiers import steps as verifier_steps
 
 
-
 @dataclasses.dataclass(frozen=True)
 class Solution:
   """A solution of a set: with a label, or with is_right and perhaps a subset."""
@@ -99,7 +98,7 @@ def _read_preference(row: dict, where: str) -> list[tuple[str, bool]]:
 
 
 def measure(run: build.Run, state: records.TrainState,
-             solutions: list[Solution]) -> dict[str, dict]:
+            solutions: list[Solution]) -> dict[str, dict]:
   """Evaluates the PRM on a set.
 
   Returns:

@@ -138,7 +138,7 @@ def data(run: build.Run, state: records.TrainState, workdir: pathlib.Path,
 
 
 def measure_prm(run: build.Run, state: records.TrainState,
-             completions: list[stored.Completion]) -> dict[str, Any]:
+                completions: list[stored.Completion]) -> dict[str, Any]:
   """Evaluates the PRM on held-out completions.
 
   Returns:

@@ -94,8 +94,8 @@ def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, config,
   if trunk_B is None or not _has_branches(config): trunk_B = row_B
   layouts = [_lay_out_together(prompt_len_B, completion_len_B, trunk_B, rows, s, int(s * k))
              for k in _WIDTHS]
-  if config.attention == "cudnn": layouts = [_lay_out_alone(prompt_len_B, completion_len_B, rows,
-                                                            s)]
+  if config.attention == "cudnn":
+    layouts = [_lay_out_alone(prompt_len_B, completion_len_B, rows, s)]
   if (trunk_B != row_B).any():
     layouts.append(_lay_out_apart(completion_len_B, trunk_B, rows, prompt_width, completion_width))
   total = lambda layout, cost: sum(cost(*block) for block in layout.blocks(prompt_width))

@@ -91,8 +91,8 @@ def reference(answer_logps_BM: Array, answer_mask_BM: Array, learn_PG: Array, le
   Raises:
     ValueError: an unknown option, options that exclude each other, or no base.
   Example:
-    >>> answer_logps_BM, mask_BM = jnp.log(jnp.array([[.5, 1.], [.25, .25]])), jnp.ones((2, 2),
-    ...                                                                                 bool)
+    >>> answer_logps_BM = jnp.log(jnp.array([[.5, 1.], [.25, .25]]))
+    >>> mask_BM = jnp.ones((2, 2), bool)
     >>> lengths_B, outcome_B = jnp.array([3, 3]), jnp.array([1., 0.])
     >>> likelihood.reference(answer_logps_BM, mask_BM, jnp.ones((1, 2), bool), lengths_B, outcome_B)
     Array([0.75, 0.25], dtype=float32)

@@ -89,8 +89,8 @@ class Learner:
       metrics.append(measured)
     mean = {f"{self.name}/{k}": sum(m[k] for m in metrics) / len(metrics) for k in metrics[0]}
     # The next stage needs the memory that is free only after the transfer.
-    if self.offload: opt_state = jax.block_until_ready(sharding.move_to_memory(opt_state,
-                                                                               "pinned_host"))
+    if self.offload:
+      opt_state = jax.block_until_ready(sharding.move_to_memory(opt_state, "pinned_host"))
     state = dataclasses.replace(state, **{self.name: params, f"{self.name}_opt": opt_state})
     return state, mean, rows, scores
 

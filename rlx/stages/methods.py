@@ -61,8 +61,9 @@ class Methods:
 
   def needs(self, field: str) -> bool:
     """Whether a reader reads this field of the batch."""
-    if field == "ref_logps_BT" and (self.has_kl_reward or self.has_kl_loss or self.auxiliary
-        and field in self.auxiliary.fields): return True
+    if field == "ref_logps_BT":
+      if self.has_kl_reward or self.has_kl_loss: return True
+      if self.auxiliary and field in self.auxiliary.fields: return True
     return bool(self.find_readers(field))
 
   def find_readers(self, field: str) -> list[str]:

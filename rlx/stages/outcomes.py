@@ -90,7 +90,7 @@ def _mean(rewards: float | list[float], text: str) -> float:
 
 
 def make_columns(rollouts: records.Rollouts, reward_B: np.ndarray,
-            excluded_B: np.ndarray | None = None) -> dict[str, Any]:
+                 excluded_B: np.ndarray | None = None) -> dict[str, Any]:
   """The columns that every batch has. Numpy."""
   given = dict(action_BT=np.asarray(rollouts.action_BT), reward_B=reward_B,
                outcome_B=clip_rewards(reward_B),

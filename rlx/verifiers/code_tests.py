@@ -98,7 +98,7 @@ def _inspect_tests(jobs, unsafe):
     todo = "".join(json.dumps(job) + "\n" for job in jobs[len(results):])
     try:
       printed, _ = sandbox.output(sandbox.INSIDE + "inspect()", todo.encode(), unsafe=unsafe,
-                                   cpu_s=_INSPECTION_S, total_s=_INSPECTION_S, memory_mb=1024)
+                                  cpu_s=_INSPECTION_S, total_s=_INSPECTION_S, memory_mb=1024)
     except (errors.Unknown, ImportError) as e:
       raise ValueError(f"code_tests: {e}") from None
     results += map(json.loads, printed.decode().splitlines())
@@ -198,4 +198,4 @@ def _outcomes(prompt, text):
   source = solution(text)
   if not source.strip(): return [False] * len(tests)
   return sandbox.verdicts(source, tests, cpu_s=options["test_s"], total_s=options["total_s"],
-                           memory_mb=options["test_mb"], unsafe=options["unsafe"])
+                          memory_mb=options["test_mb"], unsafe=options["unsafe"])

@@ -179,4 +179,3 @@ def test_a_sandbox_that_does_not_start_is_not_the_policys_fault(monkeypatch):
   monkeypatch.setattr(sandbox_lib, "output", output)
   for reply in (">print('not remembered')", "", " "):  # Of an empty reply the runner learns why.
     with pytest.raises(errors.Unknown): played(PROMPT, [reply], unsafe=True)
-

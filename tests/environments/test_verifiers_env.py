@@ -138,8 +138,8 @@ def failing():
 def judged():
   from openai import AsyncOpenAI
   rubric = vf.JudgeRubric(judge_client=AsyncOpenAI(api_key="none"))
-  return vf.SingleTurnEnv(dataset=rows(), rubric=vf.RubricGroup([vf.Rubric([num_characters]),
-                                                                 rubric]))
+  return vf.SingleTurnEnv(
+      dataset=rows(), rubric=vf.RubricGroup([vf.Rubric([num_characters]), rubric]))
 
 
 def has_client():

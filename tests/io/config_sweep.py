@@ -253,7 +253,7 @@ def _decoded(config, params, model, far):
   tokens, valid = tokens[:, :prompt].astype(np.int32), valid[:, :prompt]
   sample = sampler.make(config, group=1, max_tokens=completion, chunk=completion, temperature=0.0)
   rollouts = jax.device_get(sample(params, tokens, valid.sum(axis=1).astype(np.int32),
-                                np.arange(len(tokens), dtype=np.uint32), jax.random.key(0)))
+                                   np.arange(len(tokens), dtype=np.uint32), jax.random.key(0)))
   filled = np.pad(valid, ((0, 0), (0, completion)), constant_values=True)
   exact_BTV = logits(model, rollouts.tokens_BS.astype(np.int64), filled)[:, prompt - 1:-1]
   chosen_BT = np.take_along_axis(exact_BTV, rollouts.tokens_BS[:, prompt:, None], axis=2)[..., 0]

@@ -93,7 +93,7 @@ def test_statistics_of_the_distribution(params, batch, tied):
     targets = targets.at[0].set(jnp.argmax(transformer.logits(params, config, hidden[0]), axis=-1))
     def chunked(params, hidden, statistics=ALL):
       return logps.from_hidden(params, config, hidden, targets, mask, temperature=0.7,
-                             chunk=6, statistics=statistics)
+                              chunk=6, statistics=statistics)
     def loss(fn, params, hidden):
       out = fn(params, hidden)
       weights = [np.random.default_rng(i).normal(size=x.shape) for i, x in enumerate(out)]

@@ -103,7 +103,8 @@ def test_a_constant_may_be_a_large_number():
 
 def check(prompts, **verifier):
   options = dict(dict(scores=(), allow_constant=False, unsafe=False), **verifier)
-  build_verifiers.check_prompts(types.SimpleNamespace(verifier=ml_collections.ConfigDict(options)), prompts)
+  config = types.SimpleNamespace(verifier=ml_collections.ConfigDict(options))
+  build_verifiers.check_prompts(config, prompts)
 
 
 @sandbox.needed

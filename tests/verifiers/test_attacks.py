@@ -99,7 +99,8 @@ def test_no_attack_leaks_or_earns(family, names, request):
 @pytest.mark.parametrize("family", ["devices", "files", "space", "privileges"])
 def test_no_attack_leaks_from_a_user_namespace(family, names, monkeypatch):
   """As where root may not mount: bwrap runs as an ordinary user, who maps to root inside."""
-  monkeypatch.setattr(sandbox_lib, "_capabilities", lambda: {sandbox_lib._SETUID, sandbox_lib._SETGID})
+  monkeypatch.setattr(sandbox_lib, "_capabilities",
+                      lambda: {sandbox_lib._SETUID, sandbox_lib._SETGID})
   monkeypatch.setattr(sandbox_lib, "_PYTHON", os.path.realpath("/usr/bin/python3"))
   monkeypatch.setattr(sandbox_lib, "_bind_readable", sandbox_lib._bind_readable.__wrapped__)
   monkeypatch.setattr(sys, "base_prefix", "/usr")

@@ -14,7 +14,7 @@ MARGIN, RATE = 0.05, 0.02
 FIRST = ("confirmed", "it was taken to follow from the formula until rates were tuned")
 DIFFERS = {
     "kl.coef": "the claim is about a KL that dominates, and 1e-4 has no effect on a table in a few "
-        "hundred steps"}
+               "hundred steps"}
 
 
 def arms():

@@ -322,8 +322,8 @@ def exact_values(tree):
   def add(node):
     parts = [add(part) for part in node[1:] if isinstance(part, tuple)]
     value = node[1] if node[0] == "num" else None
-    if parts and node[0] in _ARITHMETIC and None not in parts: value = _calculate_exactly(node[0],
-                                                                                          *parts)
+    if parts and node[0] in _ARITHMETIC and None not in parts:
+      value = _calculate_exactly(node[0], *parts)
     values[id(node)] = value
     return value
   add(tree)
