@@ -48,7 +48,7 @@ QUESTIONS, HELD_OUT = 20000, 512
 OPERATIONS = dict(n_min=5, n_max=8, ops="Mm")  # of a question such as 4M7m2M5m9=
 LOW, HIGH = 0.1, 0.9            # groups with an accuracy in between are trained on
 DRAWS = 4                       # at most, to find P such groups
-BETA = 0.5                      # of the PRM; the paper's 0.05 is for completions of thousands of tokens
+BETA = 0.5                      # of the PRM; the paper's 0.05 is for thousands of tokens
 FLOOR = 0.5                     # of the process rewards' normaliser, for a PRM that knows nothing
 LR = 5e-4                       # of both models
 
