@@ -164,7 +164,9 @@ def move_rows(suffix, config, source_W, end, *, width, free):
                 [copy(x, 2) for x in suffix.v_WKTH])
 
 
-_TILE = {"cpu": 64}  # largest number of columns of a tile of keys; 128 on other devices
+# The largest number of columns of a tile of keys; 128 on other devices. GPUs have one tile: with
+# several, the queries are written once for each.
+_TILE = {"cpu": 64, "gpu": 2**30}
 
 
 def _tiles(config, columns):

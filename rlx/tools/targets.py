@@ -50,6 +50,7 @@ CHIPS = {
     "b200": Chip(191514411008, 2.25e15, 7.67e12, 900e9, 8, 50e9, gpu="NVIDIA B200",
                  figures=(148, 128, 233472, 232448, 132644864, 1.965, 10)),
 }
+GPU_COMPILERS = ("jax_plugins.xla_cuda12", "jax_plugins.xla_cuda13")
 # Devices of a slice -> its shape. Those of v4 and v5p have three axes.
 _FLAT = {1: "1x1", 4: "2x2", 8: "2x4", 16: "4x4", 32: "4x8", 64: "8x8", 128: "8x16", 256: "16x16"}
 _CUBE = {4: "2x2x1", 8: "2x2x2", 16: "2x2x4", 32: "2x4x4", 64: "4x4x4", 128: "4x4x8",
@@ -105,9 +106,9 @@ def devices(target: Target) -> list:
   Raises:
     ValueError: the compiler is not installed, or this process has already started another backend.
   """
-  package, extra = (("jax_plugins.xla_cuda12", "targets-gpu") if target.chip.gpu else
-                    ("libtpu", "targets-tpu"))
-  if not _is_installed(package):
+  packages, extra = ((GPU_COMPILERS, "targets-gpu") if target.chip.gpu else
+                     (("libtpu",), "targets-tpu"))
+  if not any(map(_is_installed, packages)):
     raise ValueError(f"target={target.name!r}: its compiler is not installed; "
                      f"pip install 'rlx[{extra}]'.")
   jax.config.update("jax_platforms", "cpu")  # No device of this machine is asked for.
