@@ -94,7 +94,8 @@ def planned(c, model, mesh):
   """
   model = dataclasses.replace(
       model, dtype=c.model.dtype, param_dtype=c.model.param_dtype,
-      attention=c.model.attention, remat=c.model.remat)
+      attention=c.model.attention, remat=c.model.remat,
+      matmul_precision=c.model.matmul_precision)
   model = build_models.adapt_to_mesh(model, mesh)
   methods = build_methods.resolve_methods(c)
   validation.check(c, methods)
