@@ -109,6 +109,12 @@ def test_float32_products_are_float32_on_all_platforms(tiny_files, precision, ex
                    "scoring, prm", "PRM update", "policy update"}
 
 
+def test_no_product_of_a_bfloat16_model_has_float32_factors(run):
+  """Nor a precision that would cost time; gradients included."""
+  for program in run_memory.trace_programs(run, run.shapes()):
+    assert products(program.traced.jaxpr.jaxpr) <= {("bfloat16", "bfloat16", None)}, program.name
+
+
 def test_experts_and_values_have_float32_products_too():
   config = transformer.DecoderConfig(
       vocab_size=16, d_model=8, n_layers=1, n_heads=2, n_kv_heads=2, head_dim=4, d_ff=12,

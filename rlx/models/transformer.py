@@ -238,8 +238,8 @@ def logits(params, config, hidden):
   dtype = jnp.dtype(config.dtype)
   spec, w = (("...D,VD->...V", params["embed"]["w_VD"]) if config.tied_head
              else ("...D,DV->...V", params["head"]["w_DV"]))
-  return attention.soft_cap(jnp.einsum(spec, hidden.astype(dtype), w.astype(dtype),
-                                       preferred_element_type=widen(dtype)), config.logit_softcap)
+  return attention.soft_cap(attention.multiply(spec, hidden.astype(dtype), w.astype(dtype)),
+                            config.logit_softcap)
 
 
 def activate(config, gate, up):
