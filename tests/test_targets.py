@@ -12,6 +12,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import types
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +23,7 @@ from rlx import cli
 from rlx.build import memory as run_memory
 from rlx.learner import memory, programs
 from rlx.models import decode, transformer
-from rlx.tools import targets
+from rlx.tools import preflight, targets
 from tests import program_text
 
 
@@ -47,6 +48,14 @@ def test_a_compiler_that_is_missing_is_one_line(monkeypatch):
     targets.mesh_of(targets.parse("h100-8"), dict(data=1, fsdp=8, tensor=1))
 
 
+@pytest.mark.parametrize("installed", targets.GPU_COMPILERS)
+def test_the_compiler_of_either_cuda_is_enough(monkeypatch, installed):
+  monkeypatch.setattr(targets, "_is_installed", lambda package: package == installed)
+  monkeypatch.setattr(targets.topologies, "get_topology_desc",
+                      lambda **_: types.SimpleNamespace(devices=["a device"]))
+  assert targets.devices(targets.parse("h100-1")) == ["a device"]
+
+
 def test_bandwidth_of_a_group_is_that_of_its_narrowest_way():
   h100 = targets.CHIPS["h100"]  # 8 share links of 450, each has 50 to the others.
   find_bandwidths = lambda **sizes: targets.bandwidths(h100, dict(data=1, fsdp=1, tensor=1) | sizes)
@@ -61,6 +70,27 @@ def test_seconds_are_those_of_each_resource():
   work.received["fsdp"] = 450e9 / 4
   assert targets.seconds(targets.CHIPS["h100"], dict(data=1, fsdp=8, tensor=1), work) == {
       "FLOPs": 1, "memory": 0.5, "links": 0.25}
+
+
+@pytest.mark.parametrize("variables, share", [
+    ({}, 0.75), (dict(XLA_PYTHON_CLIENT_MEM_FRACTION="0.9"), 0.9),
+    (dict(XLA_CLIENT_MEM_FRACTION=".5", XLA_PYTHON_CLIENT_MEM_FRACTION=""), 0.5)])
+def test_a_run_may_use_what_jax_gives_a_process(monkeypatch, capsys, variables, share):
+  for name in ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION"):
+    monkeypatch.delenv(name, raising=False)
+  for name, value in variables.items(): monkeypatch.setenv(name, value)
+  h100, v5e = (targets.CHIPS[name] for name in ("h100", "v5e"))
+  assert targets.usable_bytes(h100) == int(84942979072 * share)
+  assert targets.usable_bytes(v5e) == 15.75 * 2**30
+
+  seen = {}
+  monkeypatch.setattr(preflight.build, "build", lambda config, **more: seen.update(more))
+  monkeypatch.setattr(targets, "mesh_of", lambda *_: None)
+  monkeypatch.setattr(preflight, "report", lambda *args: dict(refusal=None, limit=args[2]))
+  monkeypatch.setattr(preflight, "_print", lambda figures: seen.update(figures))
+  preflight.main(scaling.config_of((1, 1, 1)), target="h100-1")
+  assert seen["limit"] == seen["recorded"]["device_bytes"] == targets.usable_bytes(h100)
+  assert f"of 84.9 GB per device, JAX gives a process {share:.0%}; " in capsys.readouterr().out
 
 
 ROOT = pathlib.Path(__file__).parent.parent

@@ -1,8 +1,8 @@
 """Devices that are not here: their figures, and descriptions of them for XLA's compilers.
 
-The compilers for TPUs (`libtpu`) and for NVIDIA GPUs (`jax-cuda12-plugin`) need neither a driver
-nor a device. A mesh of described devices can be given to `build.build`; arrays cannot be placed on
-it. In this process JAX then computes on the CPU.
+The compilers for TPUs (`libtpu`) and for NVIDIA GPUs (`jax-cuda12-plugin`, `jax-cuda13-plugin`)
+need neither a driver nor a device. A mesh of described devices can be given to `build.build`;
+arrays cannot be placed on it. In this process JAX then computes on the CPU.
 """
 import dataclasses
 import importlib.util
@@ -20,7 +20,7 @@ _GIB = 2**30
 @dataclasses.dataclass(frozen=True)
 class Chip:
   """A kind of device, by its data sheet. Sizes are in bytes, rates in units per second."""
-  hbm: float        # what XLA may use of it
+  hbm: float        # of TPUs what XLA may use of it; of GPUs all, see `usable_bytes`
   flops: float      # bfloat16, dense
   bandwidth: float  # of hbm
   link: float       # to other devices of its domain, for each direction
@@ -98,6 +98,17 @@ def parse(name: str) -> Target:
              for m in ((8, 64) if c.gpu else (_FLAT if c.cores == 1 else _CUBE))]
     raise ValueError(f"target={name!r}: KIND-N, such as {', '.join(names)}; any N for GPUs.")
   return Target(name.lower(), chip, n)
+
+
+def memory_fraction(chip: Chip) -> float:
+  """The share of `hbm` that JAX gives to a process: on GPUs what the environment says, or 0.75."""
+  names = ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION")  # The second is older.
+  return float(next(filter(None, map(os.environ.get, names)), 0.75)) if chip.gpu else 1.0
+
+
+def usable_bytes(chip: Chip) -> int:
+  """The memory of a device that a run may use."""
+  return int(chip.hbm * memory_fraction(chip))
 
 
 def devices(target: Target) -> list:
