@@ -162,6 +162,9 @@ def declared():
       # or hf:OWNER/NAME[@REVISION].
       path=Option("configs/models/chain", TEXT.or_none),
       dtype=choice("float32", "bfloat16"),  # of activations
+      # Of products of float32 activations: exact, float32 on all platforms | default, the
+      # platform's own, which is TF32 on GPUs and bfloat16 on TPUs.
+      matmul_precision=choice("exact", "default"),
       # Of stored parameters; optimizer states are float32.
       param_dtype=choice("float32", "bfloat16"),
       # Updates of parameters that are stored in bfloat16: master, with a float32 copy (14 bytes

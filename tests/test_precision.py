@@ -9,6 +9,7 @@ from rlx.build import memory as run_memory
 from rlx.core import rng
 from rlx.io import metrics as io_metrics
 from rlx.loops import rl
+from rlx.models import transformer, value
 from tests import stages as stages_, tiny
 
 # Where rounding to 8 bits would be felt: all of these are float32.
@@ -84,6 +85,45 @@ def test_only_activations_are_bfloat16(steps, name):
   # Parameters, optimizer state, metrics, log-probs.
   out = {str(x.dtype) for x in jax.tree.leaves(steps[name].out_info)}
   assert out <= {"float32", "int32"}
+
+
+def products(jaxpr):
+  """{(dtypes of the factors, precision)} of all matrix products."""
+  return {(*(str(x.aval.dtype) for x in e.invars[:2]), e.params["precision"])
+          for e in equations(jaxpr) if e.primitive.name.startswith(("dot_general", "ragged_dot"))}
+
+
+HIGHEST = (jax.lax.Precision.HIGHEST,) * 2
+
+
+@pytest.mark.parametrize("precision, expected", [("exact", HIGHEST), ("default", None)])
+def test_float32_products_are_float32_on_all_platforms(tiny_files, precision, expected):
+  """In every program of a run: sampling, scoring and updates, with adapters."""
+  built = build.build(tiny.config(tiny_files, model__matmul_precision=precision, lora__rank=2))
+  names = set()
+  for program in run_memory.trace_programs(built, built.shapes()):
+    found = products(program.traced.jaxpr.jaxpr)
+    assert found <= {("float32", "float32", expected)}, program.name
+    if found: names.add(program.name)
+  assert names >= {"hand-over, a layer", "prefill", "decode chunk", "scoring, policy",
+                   "scoring, prm", "PRM update", "policy update"}
+
+
+def test_no_product_of_a_bfloat16_model_has_float32_factors(run):
+  """Nor a precision that would cost time; gradients included."""
+  for program in run_memory.trace_programs(run, run.shapes()):
+    assert products(program.traced.jaxpr.jaxpr) <= {("bfloat16", "bfloat16", None)}, program.name
+
+
+def test_experts_and_values_have_float32_products_too():
+  config = transformer.DecoderConfig(
+      vocab_size=16, d_model=8, n_layers=1, n_heads=2, n_kv_heads=2, head_dim=4, d_ff=12,
+      n_experts=2, experts_per_token=1)
+  params = jax.eval_shape(lambda: value.init(config, transformer.init(config, jax.random.key(0))))
+  values = lambda params: value.values(
+      params, config, *np.ones((3, 2, 6), np.int32), completion_width=3).sum()
+  assert products(jax.make_jaxpr(jax.grad(values))(params).jaxpr) == {
+      ("float32", "float32", HIGHEST)}
 
 
 def test_frozen_weights_in_the_activations_dtype_change_no_bit(run, tiny_files):

@@ -7,17 +7,23 @@ import dataclasses
 import functools
 import json
 import math
+import os
 import pathlib
 import shutil
+import subprocess
+import sys
+import types
 
 import jax
+import jax.numpy as jnp
 import pytest
 
 from experiments.bench import scaling
 from rlx import cli
 from rlx.build import memory as run_memory
 from rlx.learner import memory, programs
-from rlx.tools import targets
+from rlx.models import decode, transformer
+from rlx.tools import preflight, targets
 from tests import program_text
 
 
@@ -42,6 +48,14 @@ def test_a_compiler_that_is_missing_is_one_line(monkeypatch):
     targets.mesh_of(targets.parse("h100-8"), dict(data=1, fsdp=8, tensor=1))
 
 
+@pytest.mark.parametrize("installed", targets.GPU_COMPILERS)
+def test_the_compiler_of_either_cuda_is_enough(monkeypatch, installed):
+  monkeypatch.setattr(targets, "_is_installed", lambda package: package == installed)
+  monkeypatch.setattr(targets.topologies, "get_topology_desc",
+                      lambda **_: types.SimpleNamespace(devices=["a device"]))
+  assert targets.devices(targets.parse("h100-1")) == ["a device"]
+
+
 def test_bandwidth_of_a_group_is_that_of_its_narrowest_way():
   h100 = targets.CHIPS["h100"]  # 8 share links of 450, each has 50 to the others.
   find_bandwidths = lambda **sizes: targets.bandwidths(h100, dict(data=1, fsdp=1, tensor=1) | sizes)
@@ -56,6 +70,27 @@ def test_seconds_are_those_of_each_resource():
   work.received["fsdp"] = 450e9 / 4
   assert targets.seconds(targets.CHIPS["h100"], dict(data=1, fsdp=8, tensor=1), work) == {
       "FLOPs": 1, "memory": 0.5, "links": 0.25}
+
+
+@pytest.mark.parametrize("variables, share", [
+    ({}, 0.75), (dict(XLA_PYTHON_CLIENT_MEM_FRACTION="0.9"), 0.9),
+    (dict(XLA_CLIENT_MEM_FRACTION=".5", XLA_PYTHON_CLIENT_MEM_FRACTION=""), 0.5)])
+def test_a_run_may_use_what_jax_gives_a_process(monkeypatch, capsys, variables, share):
+  for name in ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION"):
+    monkeypatch.delenv(name, raising=False)
+  for name, value in variables.items(): monkeypatch.setenv(name, value)
+  h100, v5e = (targets.CHIPS[name] for name in ("h100", "v5e"))
+  assert targets.usable_bytes(h100) == int(84942979072 * share)
+  assert targets.usable_bytes(v5e) == 15.75 * 2**30
+
+  seen = {}
+  monkeypatch.setattr(preflight.build, "build", lambda config, **more: seen.update(more))
+  monkeypatch.setattr(targets, "mesh_of", lambda *_: None)
+  monkeypatch.setattr(preflight, "report", lambda *args: dict(refusal=None, limit=args[2]))
+  monkeypatch.setattr(preflight, "_print", lambda figures: seen.update(figures))
+  preflight.main(scaling.config_of((1, 1, 1)), target="h100-1")
+  assert seen["limit"] == seen["recorded"]["device_bytes"] == targets.usable_bytes(h100)
+  assert f"of 84.9 GB per device, JAX gives a process {share:.0%}; " in capsys.readouterr().out
 
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -84,11 +119,15 @@ def needs(package):
   return pytest.mark.skipif(not targets._is_installed(package), reason=f"{package} is missing")
 
 
+def needs_gpu_compiler():
+  return pytest.mark.skipif(not any(map(targets._is_installed, targets.GPU_COMPILERS)),
+                            reason=f"none of {targets.GPU_COMPILERS}")
+
+
 PLATFORMS = [pytest.param("v5e-4", "splash", marks=needs("libtpu")),
-             pytest.param("h100-4", "cudnn", marks=[needs("jax_plugins.xla_cuda12"),
-                                                    needs("nvidia.cudnn")]),
+             pytest.param("h100-4", "cudnn", marks=[needs_gpu_compiler(), needs("nvidia.cudnn")]),
              # Without the libraries of cuDNN.
-             pytest.param("h100-4", "blocks", marks=needs("jax_plugins.xla_cuda12"))]
+             pytest.param("h100-4", "blocks", marks=needs_gpu_compiler())]
 
 
 @pytest.mark.parametrize("name, attention", PLATFORMS)
@@ -125,6 +164,52 @@ def test_a_decoder_compiles_for_devices_that_are_not_here(name, attention):
   needed = scaling.needed_flops(run)
   assert 0.9 < done["scoring, reference"].work.flops / needed["scoring"] < 1.5
   assert 1.0 < update.work.flops / needed["update"] < 1.8
+
+
+def decode_step(layers):
+  """The text of a decode step compiled for a GPU: 256 rows of 32 prompts, as in Qwen2.5-0.5B."""
+  mesh = targets.mesh_of(targets.parse("h200-1"), dict(data=1, fsdp=1, tensor=1))
+  config = transformer.DecoderConfig(
+      vocab_size=4096, d_model=896, n_layers=layers, n_heads=14, n_kv_heads=2, head_dim=64,
+      d_ff=4864, qkv_bias=True, dtype="bfloat16", platform="gpu")
+  array = jax.ShapeDtypeStruct
+  ints_W, bools_WT = array((256,), "int32"), array((256, 512), "bool")
+  params = jax.eval_shape(functools.partial(transformer.init, config), jax.random.key(0))
+  arguments = jax.eval_shape(lambda params: (
+      decode.lay_out(params, config),
+      decode.prompts(params, config, jnp.zeros((32, 256), int), jnp.zeros(32, int)),
+      decode.empty_suffix(config, 256, 512)), params)
+  sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+  placed = jax.tree.map(lambda x: array(x.shape, x.dtype, sharding=sharding),
+                        (arguments, ints_W, bools_WT, array((), "int32")))
+  return jax.jit(lambda held, ints_W, live_WT, column: decode.step(
+      held[0], config, ints_W, ints_W, *held[1:], live_WT, column), donate_argnums=0).lower(
+          *placed).compile().as_text()
+
+
+def compile_apart(layers, flags=""):
+  """`decode_step` of a new process, in which XLA reads its flags and JAX has no backend yet."""
+  return subprocess.run(
+      [sys.executable, "-c",
+       f"from tests import test_targets; print(test_targets.decode_step({layers}))"],
+      cwd=ROOT, env=dict(os.environ, XLA_FLAGS=flags), check=True, capture_output=True,
+      text=True).stdout
+
+
+@needs_gpu_compiler()
+def test_a_layer_of_a_decode_step_on_gpus_has_few_kernels():
+  def count(text):
+    computations, entry = programs._parse(text)
+    return sum(op.kind not in programs._FREE for op in computations[entry])
+  assert count(compile_apart(2)) - count(compile_apart(1)) <= 22
+
+
+@needs_gpu_compiler()
+@pytest.mark.parametrize("flag", [
+    "--xla_gpu_deterministic_ops=true", "--xla_gpu_exclude_nondeterministic_ops"])
+def test_a_decode_step_compiles_with_deterministic_operations(flag):
+  text = compile_apart(1, flag)
+  assert "__cublas$lt$matmul" in text and "gemm_fusion" not in text
 
 
 @needs("libtpu")

@@ -94,7 +94,8 @@ def planned(c, model, mesh):
   """
   model = dataclasses.replace(
       model, dtype=c.model.dtype, param_dtype=c.model.param_dtype,
-      attention=c.model.attention, remat=c.model.remat)
+      attention=c.model.attention, remat=c.model.remat,
+      matmul_precision=c.model.matmul_precision)
   model = build_models.adapt_to_mesh(model, mesh)
   methods = build_methods.resolve_methods(c)
   validation.check(c, methods)
@@ -127,7 +128,7 @@ def record(model, target, shape):
   known = targets.parse(target)
   mesh = targets.mesh_of(known, dict(zip(sharding.MESH_AXES, shape)))
   run = planned(config_of(shape, known.chip.platform, model in OFFLOADED), MODELS[model], mesh)
-  figures = preflight.report(run, known.chip, int(known.chip.hbm))
+  figures = preflight.report(run, known.chip, targets.usable_bytes(known.chip))
   return dict(model=model, target=target, mesh=shape, needed_flops=needed_flops(run),
               **{k: x for k, x in figures.items() if k not in ("mesh", "refusal")})
 

@@ -88,7 +88,8 @@ def load_model(c: keys.Config, path: str | None, shapes: bool = False) -> Model:
     raise ValueError(f"{' + '.join(terms)}: {path!r} supports at most "
                      f"{config.max_positions} positions (max_position_embeddings).")
   config = dataclasses.replace(config, dtype=c.model.dtype, length=length,
-                               param_dtype=c.model.param_dtype, remat=c.model.remat)
+                               param_dtype=c.model.param_dtype, remat=c.model.remat,
+                               matmul_precision=c.model.matmul_precision)
   kernel, lacks = c.model.attention, config.lacks(c.model.attention)
   if lacks and hosts.is_first():
     print(f"rlx: model.attention={kernel!r} {lacks}: blocks is used for {path!r}.", file=sys.stderr)
@@ -111,5 +112,6 @@ def load_sft_model(c: keys.Config) -> Model:
   tokens = tokenizer_io.characters(sizes.pop("alphabet"))
   config = transformer.DecoderConfig(
       vocab_size=len(tokens.vocabulary), dtype=c.model.dtype, param_dtype=c.model.param_dtype,
-      attention=c.model.attention, remat=c.model.remat, **sizes)
+      attention=c.model.attention, remat=c.model.remat,
+      matmul_precision=c.model.matmul_precision, **sizes)
   return config, transformer.init(config, rng.key(c.seed, "init")), tokens

@@ -8,6 +8,7 @@
 has no mask of [Q, S] in memory: it gets segment numbers or the lengths of rows. It has one window
 for all layers.
 """
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -94,6 +95,21 @@ def soft_cap(x, cap):
   return x if cap is None else cap * jnp.tanh(x / cap)
 
 
+def multiply(spec, a, b):
+  """einsum(spec, a, b), summed and returned in float32 or wider, for factors of one dtype.
+
+  The gradient is rounded to their dtype before it is multiplied. JAX would multiply it as float32
+  with bfloat16 factors, which GPUs do as TF32, at less than half the speed.
+  """
+  product, wide = functools.partial(jnp.einsum, spec), jnp.promote_types(a.dtype, jnp.float32)
+  in_wide = functools.partial(product, preferred_element_type=wide)
+  if a.dtype == wide: return in_wide(a, b)
+  narrow_gradient = jax.custom_vjp(in_wide)
+  narrow_gradient.defvjp(lambda *factors: (in_wide(*factors), factors),
+                         lambda factors, d: jax.vjp(product, *factors)[1](d.astype(a.dtype)))
+  return narrow_gradient(a, b)
+
+
 def _attend_with_trunks(kind, q_OQNH, k_OQKH, v_OQKH, prepared, scale, softcap):
   shards, sizes = len(prepared.trunk_OB), [mask.shape[:2] for mask in prepared[:2]]
   def parts(x_OQNH):
@@ -119,9 +135,8 @@ def _blocks(q_BQNH, k_BSKH, v_BSKH, mask_BQS, scale, softcap):
 
   def block(start, end):
     seen = s - q + end
-    scores_BKRQS = scale * jnp.einsum(
-        "BKRQH,BKSH->BKRQS", q_BKRQH[..., start:end, :], k_BKSH[:, :, :seen],
-        preferred_element_type=wide)
+    scores_BKRQS = scale * multiply(
+        "BKRQH,BKSH->BKRQS", q_BKRQH[..., start:end, :], k_BKSH[:, :, :seen])
     scores_BKRQS = soft_cap(scores_BKRQS, softcap)
     mask_B11QS = mask_BQS[:, None, None, start:end, :seen]
     weights_BKRQS = jax.nn.softmax(

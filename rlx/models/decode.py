@@ -83,6 +83,7 @@ def _lay_out_rest(params, config, place):
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
+@transformer.exact_products
 def _lay_out_layer(layers, config, place, i):
   """Layer i, and i + 1."""
   one = jax.tree.map(lambda x: jax.lax.dynamic_slice_in_dim(x, i, 1), layers)
@@ -164,7 +165,9 @@ def move_rows(suffix, config, source_W, end, *, width, free):
                 [copy(x, 2) for x in suffix.v_WKTH])
 
 
-_TILE = {"cpu": 64}  # largest number of columns of a tile of keys; 128 on other devices
+# The largest number of columns of a tile of keys; 128 on other devices. GPUs have one tile: with
+# several, the queries are written once for each.
+_TILE = {"cpu": 64, "gpu": 2**30}
 
 
 def _tiles(config, columns):
@@ -243,6 +246,7 @@ def remember(history, suffix, row_W, start_W, *, free):
       [put(x, new(v, 2), 2) for x, v in zip(history.v_BKTH, suffix.v_WKTH)])
 
 
+@transformer.exact_products
 def step(weights, config, tokens_W, positions_W, prompts_, suffix, live_WT, column):
   """One token per row, attending to its prompt, its live suffix and itself.
 

@@ -7,6 +7,8 @@ depend on other tokens.
 import jax
 import jax.numpy as jnp
 
+from rlx.models import attention
+
 
 def mix(x_UD, router_DE, gate_EDF, up_EDF, down_EFD, *, per_token, norm_topk, activated):
   """sum over a token's experts e of w_e down_e(activated(gate_e x, up_e x)).
@@ -37,5 +39,4 @@ def mix(x_UD, router_DE, gate_EDF, up_EDF, down_EFD, *, per_token, norm_topk, ac
                        jax.lax.ragged_dot(sorted_D, up_EDF, sizes_E))
   out_D = jax.lax.ragged_dot(hidden_F, down_EFD, sizes_E)
   y_UkD = out_D[jnp.argsort(order)].reshape(u, per_token, d)
-  return jnp.einsum("UkD,Uk->UD", y_UkD, w_Uk.astype(x_UD.dtype),
-                    preferred_element_type=wide).astype(x_UD.dtype)
+  return attention.multiply("UkD,Uk->UD", y_UkD, w_Uk.astype(x_UD.dtype)).astype(x_UD.dtype)

@@ -58,6 +58,7 @@ class DecoderConfig:
   length: int = 0                # tokens of its longest sequence; see `frequencies`
   dtype: str = "float32"         # of activations and key-value cache
   param_dtype: str = "float32"   # of parameters made by init
+  matmul_precision: str = "exact"  # Of float32 activations: exact | default; see `exact_products`.
   lora_scale: float = 1.0        # of adapters, if the parameters have any (lora.py)
   kv_copies: int = 1             # of each key-value head, where there are fewer than devices
   attention: str = "blocks"      # kernel for whole sequences: attention.py
@@ -124,13 +125,29 @@ class DecoderConfig:
 _REMAT = {"none": None, "full": jax.checkpoint_policies.nothing_saveable,
           "dots": jax.checkpoint_policies.dots_with_no_batch_dims_saveable}
 _CHOICES = dict(norms=("pre", "post", "both"), activation=("silu", "gelu_tanh"),
-                qk_norm=(None, "head", "all"), attention=attention.KINDS, remat=tuple(_REMAT))
+                qk_norm=(None, "head", "all"), attention=attention.KINDS, remat=tuple(_REMAT),
+                matmul_precision=("exact", "default"))
 ORIGINAL = "original_max_position_embeddings"
 ROPE_SCALING = {  # kind -> the numbers that follow it, by their keys in config.json
     "linear": ("factor",), "dynamic": ("factor", ORIGINAL),
     "llama3": ("factor", "low_freq_factor", "high_freq_factor", ORIGINAL),
     "yarn": ("factor", "beta_fast", "beta_slow", ORIGINAL, "attention_factor", "truncate"),
     "longrope": (ORIGINAL, "attention_factor", "short_factor", "long_factor")}
+
+
+def exact_products(fn):
+  """fn(params, config, ..) in which float32 activations are multiplied as float32.
+
+  By default GPUs multiply them as TF32 and TPUs as bfloat16. Gradients have the precision of the
+  products that they belong to. Nothing changes with narrower activations, or with
+  config.matmul_precision="default".
+  """
+  @functools.wraps(fn)
+  def run(params, config, *args, **options):
+    if jnp.dtype(config.dtype).itemsize < 4 or config.matmul_precision == "default":
+      return fn(params, config, *args, **options)
+    with jax.default_matmul_precision("highest"): return fn(params, config, *args, **options)
+  return run
 
 
 @functools.partial(jax.jit, static_argnames="config")  # Eager, it takes 10 s.
@@ -161,6 +178,7 @@ class Trunks(NamedTuple):
   trunk_OB: Any  # row -> its trunk, for each of the devices over which trunks and rows are sharded
 
 
+@exact_products
 def hidden(params, config, tokens_BS, positions_BS, valid_BS, segments_BS=None,
            branches_BS=None, trunks=None):
   """Causal forward pass of whole sequences.
@@ -190,6 +208,7 @@ def hidden(params, config, tokens_BS, positions_BS, valid_BS, segments_BS=None,
   return hidden_OQD[:, before:].reshape(*tokens_BS.shape, -1)
 
 
+@exact_products
 def prefill(params, config, tokens_PX, positions_PX, valid_PX):
   """Rotated keys and values of the prompts: k_LPXKH, v_LPXKH. Args as `hidden`."""
   axes.dims(tokens_PX=tokens_PX, positions_PX=positions_PX, valid_PX=valid_PX)
@@ -213,13 +232,14 @@ def _from_first_column(config, valid_BS, segments_BS=None):
   return lambda x_BS: roll(x_BS, first_B1), lambda x_BS: roll(x_BS, -first_B1)
 
 
+@exact_products
 def logits(params, config, hidden):
   """hidden [..., D] -> logits [..., V], float32."""
   dtype = jnp.dtype(config.dtype)
   spec, w = (("...D,VD->...V", params["embed"]["w_VD"]) if config.tied_head
              else ("...D,DV->...V", params["head"]["w_DV"]))
-  return attention.soft_cap(jnp.einsum(spec, hidden.astype(dtype), w.astype(dtype),
-                                       preferred_element_type=widen(dtype)), config.logit_softcap)
+  return attention.soft_cap(attention.multiply(spec, hidden.astype(dtype), w.astype(dtype)),
+                            config.logit_softcap)
 
 
 def activate(config, gate, up):

@@ -3,7 +3,7 @@ import jax
 import jax.numpy as jnp
 
 from rlx.core import masked
-from rlx.models import logps
+from rlx.models import logps, transformer
 
 
 def init(config, params):
@@ -18,6 +18,7 @@ def init(config, params):
   return {**decoder, "value": head}
 
 
+@transformer.exact_products
 def values(params, config, tokens_BS, positions_BS, valid_BS, *, completion_width, plan=None):
   """V(x, y_<t): the value of the state before each completion token.
 

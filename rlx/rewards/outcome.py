@@ -124,7 +124,7 @@ def stages(outcome_B: Array, scores_BE: Array, learn_B: Array, *,
                      f"thresholds, since verifier.scores names {n} verifiers.")
   values_BE = jnp.concatenate([scores_BE, outcome_B[:, None]], axis=1)
   met_BE = jnp.cumprod(scores_BE >= jnp.array(thresholds)[None], axis=1)
-  return values_BE.at[:, 1:].multiply(met_BE) @ jnp.array(weights)
+  return jnp.matmul(values_BE.at[:, 1:].multiply(met_BE), jnp.array(weights), precision="highest")
 
 
 @method

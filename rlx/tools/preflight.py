@@ -41,12 +41,15 @@ def main(config: keys.Config, *, target: str | None = None, json: str | None = N
     limit = memory.device_bytes(run.passes.mesh)
   else:
     known = targets.parse(target)
-    chip, limit = known.chip, int(known.chip.hbm)
+    chip, limit = known.chip, targets.usable_bytes(known.chip)
     run = build.build(config, splits=(), recorded=dict(device_bytes=limit),
                       mesh=targets.mesh_of(known, dict(config.mesh)))
   with own_lines(): figures = report(run, chip, limit)
   if json is not None: pathlib.Path(json).write_text(json_lib.dumps(figures, indent=2))
   _print(figures)
+  if chip is not None and chip.gpu:
+    print(f"of {memory.show(chip.hbm)} per device, JAX gives a process "
+          f"{targets.memory_fraction(chip):.0%}; XLA_CLIENT_MEM_FRACTION=0.9 changes that")
   if figures["refusal"]: raise ValueError(f"memory: {figures['refusal']}.")
 
 

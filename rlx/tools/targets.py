@@ -1,8 +1,8 @@
 """Devices that are not here: their figures, and descriptions of them for XLA's compilers.
 
-The compilers for TPUs (`libtpu`) and for NVIDIA GPUs (`jax-cuda12-plugin`) need neither a driver
-nor a device. A mesh of described devices can be given to `build.build`; arrays cannot be placed on
-it. In this process JAX then computes on the CPU.
+The compilers for TPUs (`libtpu`) and for NVIDIA GPUs (`jax-cuda12-plugin`, `jax-cuda13-plugin`)
+need neither a driver nor a device. A mesh of described devices can be given to `build.build`;
+arrays cannot be placed on it. In this process JAX then computes on the CPU.
 """
 import dataclasses
 import importlib.util
@@ -20,7 +20,7 @@ _GIB = 2**30
 @dataclasses.dataclass(frozen=True)
 class Chip:
   """A kind of device, by its data sheet. Sizes are in bytes, rates in units per second."""
-  hbm: float        # what XLA may use of it
+  hbm: float        # of TPUs what XLA may use of it; of GPUs all, see `usable_bytes`
   flops: float      # bfloat16, dense
   bandwidth: float  # of hbm
   link: float       # to other devices of its domain, for each direction
@@ -50,6 +50,7 @@ CHIPS = {
     "b200": Chip(191514411008, 2.25e15, 7.67e12, 900e9, 8, 50e9, gpu="NVIDIA B200",
                  figures=(148, 128, 233472, 232448, 132644864, 1.965, 10)),
 }
+GPU_COMPILERS = ("jax_plugins.xla_cuda12", "jax_plugins.xla_cuda13")
 # Devices of a slice -> its shape. Those of v4 and v5p have three axes.
 _FLAT = {1: "1x1", 4: "2x2", 8: "2x4", 16: "4x4", 32: "4x8", 64: "8x8", 128: "8x16", 256: "16x16"}
 _CUBE = {4: "2x2x1", 8: "2x2x2", 16: "2x2x4", 32: "2x4x4", 64: "4x4x4", 128: "4x4x8",
@@ -99,15 +100,26 @@ def parse(name: str) -> Target:
   return Target(name.lower(), chip, n)
 
 
+def memory_fraction(chip: Chip) -> float:
+  """The share of `hbm` that JAX gives to a process: on GPUs what the environment says, or 0.75."""
+  names = ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION")  # The second is older.
+  return float(next(filter(None, map(os.environ.get, names)), 0.75)) if chip.gpu else 1.0
+
+
+def usable_bytes(chip: Chip) -> int:
+  """The memory of a device that a run may use."""
+  return int(chip.hbm * memory_fraction(chip))
+
+
 def devices(target: Target) -> list:
   """Descriptions of the target's devices, for which the compilers of their platform can be called.
 
   Raises:
     ValueError: the compiler is not installed, or this process has already started another backend.
   """
-  package, extra = (("jax_plugins.xla_cuda12", "targets-gpu") if target.chip.gpu else
-                    ("libtpu", "targets-tpu"))
-  if not _is_installed(package):
+  packages, extra = ((GPU_COMPILERS, "targets-gpu") if target.chip.gpu else
+                     (("libtpu",), "targets-tpu"))
+  if not any(map(_is_installed, packages)):
     raise ValueError(f"target={target.name!r}: its compiler is not installed; "
                      f"pip install 'rlx[{extra}]'.")
   jax.config.update("jax_platforms", "cpu")  # No device of this machine is asked for.

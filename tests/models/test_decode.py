@@ -59,13 +59,13 @@ def test_equals_whole_sequences(config):
 
 def test_tiles_of_keys_do_not_matter(monkeypatch):
   """The prompts' 5 columns are two tiles of 3, one column of which is unused."""
-  monkeypatch.setitem(decode._TILE, "cpu", 4)
+  monkeypatch.setitem(decode._TILE, transformer.platform(PLAIN), 4)
   assert decode._tiles(PLAIN, X) == (2, 3)
   test_equals_whole_sequences(PLAIN)
 
 
 def test_moved_rows_keep_their_columns(monkeypatch):
-  monkeypatch.setitem(decode._TILE, "cpu", 2)
+  monkeypatch.setitem(decode._TILE, transformer.platform(PLAIN), 2)
   rng = np.random.default_rng(0)
   k_WKHT, v_WKTH = rng.normal(size=(3, 2, 4, 7)), rng.normal(size=(3, 2, 7, 4))
   suffix = decode.Suffix([decode._tile(PLAIN, jnp.asarray(k_WKHT))], [jnp.asarray(v_WKTH)])
