@@ -40,12 +40,12 @@ import numpy as np
 from configs import base
 from experiments.bench import roofline, speed_tables
 from rlx import build
-from rlx.build import methods as build_methods, updates
+from rlx.build import memory as run_memory, methods as build_methods, updates
 from rlx.core import records, rng
 from rlx.io import hf, progress, tokenizer, weights
-from rlx.learner import sharding
+from rlx.learner import memory as memory_lib, sharding
 from rlx.loops import rl
-from rlx.models import transformer
+from rlx.models import attention, transformer
 from rlx.rollouts import sampler
 from rlx.stages import annotate, host_state, outcomes, passes as passes_lib, place
 
@@ -65,6 +65,9 @@ SHAPES = {
     "qwen2.5-1.5b": transformer.DecoderConfig(
         vocab_size=151936, d_model=1536, n_layers=28, n_heads=12, n_kv_heads=2,
         head_dim=128, d_ff=8960, rope_theta=1e6, qkv_bias=True),
+    "tiny": transformer.DecoderConfig(  # To try the benchmarks.
+        vocab_size=512, d_model=32, n_layers=2, n_heads=4, n_kv_heads=2, head_dim=8,
+        d_ff=64, qkv_bias=True),
 }
 
 
@@ -92,8 +95,11 @@ def rows_of(args):
 # ---- the tasks: args -> (repetition, what is known before it)
 
 
-def gen(args):
-  """Samples as the trainer does, with a new key each time."""
+def sampling(args):
+  """Returns (config, params, function that samples as the trainer does, with a new key each time).
+
+  The function's Rollouts are on the device.
+  """
   config, params = load(args)
   params = sharding.place(params, sharding.make_mesh())
   group = args.group if is_grouped(args) else 1
@@ -107,11 +113,16 @@ def gen(args):
            jnp.full(prompts, args.prompt_len, jnp.int32),
            jnp.arange(prompts, dtype=jnp.uint32))
   calls = iter(range(2**31))
+  return config, params, lambda: sample(params, *batch, rng.key(0, "bench", next(calls)))
+
+
+def gen(args):
+  """Samples as the trainer does."""
+  config, _, draw = sampling(args)
 
   def rep():
     start = time.perf_counter()
-    rollouts = sample(params, *batch, rng.key(0, "bench", next(calls)))
-    rollouts = jax.device_get(rollouts)
+    rollouts = jax.device_get(draw())
     seconds = time.perf_counter() - start
     lengths_B = rollouts.completion_len_B.tolist()
     if args.impl != "ragged": assert set(lengths_B) == {args.new}, lengths_B
@@ -174,7 +185,10 @@ def random_rollouts(config, args):
 
 
 def e2e(args):
-  """Steps of the trainer: build(config), then the calls of train.py's loop."""
+  """Steps of the trainer: build(config), then the calls of train.py's loop.
+
+  What is known before it includes the memory that a device needs, as estimated.
+  """
   start = time.perf_counter()
   with tempfile.TemporaryDirectory() as folder:
     write_files(pathlib.Path(args.model), pathlib.Path(folder), args)
@@ -185,6 +199,7 @@ def e2e(args):
     state = jax.block_until_ready(run.init())
   host = host_state.HostState(rehearsed={})
   build_s = time.perf_counter() - start
+  held, needed_by, _ = next(run_memory.memory_terms(run, None))
 
   def rep():
     nonlocal state
@@ -196,14 +211,15 @@ def e2e(args):
     return dict(s=dict(step=sum(split.values())), stages=split, tokens=tokens,
                 grad_norm=float(metrics["policy/grad_norm"]))
 
-  return rep, dict(config=dataclasses.asdict(run.passes.models["policy"]), setup_s=build_s)
+  return rep, dict(config=dataclasses.asdict(run.passes.models["policy"]), setup_s=build_s,
+                   estimated_mb=memory_lib.need(held, needed_by) / 2**20)
 
 
 def config_of(args):
   """Returns the config of the trainer for an update or a step."""
   c = base.get_config()
   c.model.dtype, c.model.param_dtype = args.dtype, args.param_dtype
-  c.model.remat = args.remat
+  c.model.remat, c.model.attention = args.remat, args.attention
   c.prompts.dataset, c.prompts.columns = "jsonl", dict(verifier="format.ascii_share")
   c.prompts.per_step = rows_of(args) // args.group
   c.prompts.max_tokens = args.prompt_len
@@ -269,7 +285,7 @@ def load(args):
   else:
     config, params = hf.load(args.model, args.param_dtype)
   return dataclasses.replace(config, dtype=args.dtype, param_dtype=args.param_dtype,
-                             remat=args.remat), params
+                             remat=args.remat, attention=args.attention), params
 
 
 def random_ids(config, rows, columns):
@@ -383,7 +399,7 @@ def arguments(args, task):
   flags = ["--task", stem, "--impl", impl]
   for name in ("model", "random", "batch", "prompt_len", "new", "prompts", "group",
                "beta", "micro", "lr", "threads", "dtype", "param_dtype", "remat",
-               "chunk"):
+               "attention", "chunk"):
     value = getattr(args, name)
     if value is not None: flags += ["--" + name.replace("_", "-"), str(value)]
   return flags
@@ -397,7 +413,7 @@ def measure(args, task, machine):
       model=full.random or pathlib.Path(full.model).name, batch=rows_of(full),
       **{k: getattr(full, k) for k in (
           "prompt_len", "new", "prompts", "group", "beta", "micro", "chunk", "dtype",
-          "param_dtype", "remat", "threads")})
+          "param_dtype", "remat", "attention", "threads")})
   ready, reps, last = ask(args, task, args.reps)
   if ready is None: return line | dict(failed=reps)
   seconds = [sum(r["s"].values()) for r in reps]
@@ -492,6 +508,7 @@ def parser():
                  help="of activations and cache")
   p.add_argument("--param-dtype", choices=("float32", "bfloat16"), default="float32")
   p.add_argument("--remat", choices=("none", "full", "dots"), default=base.get_config().model.remat)
+  p.add_argument("--attention", choices=attention.KINDS, default=base.get_config().model.attention)
   p.add_argument("--chunk", type=int, default=base.get_config().rollouts.chunk,
                  help="tokens decoded between two looks from the host")
   p.add_argument("--tasks", nargs="+", choices=speed_tables.TASKS, default=None)

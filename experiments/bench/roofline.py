@@ -106,14 +106,14 @@ def limits(dtype):
     a, b = draw((m, k), np.float32), draw((k, n), np.float32)
     jax_a, jax_b = jnp.asarray(a, dtype), jnp.asarray(b, dtype)
     work = 2 * m * k * n
-    gemm["jax"].append(work / _seconds(lambda: multiply(jax_a, jax_b).block_until_ready()))
-    if on_cpu: gemm["numpy"].append(work / _seconds(lambda: a @ b))
+    gemm["jax"].append(work / seconds_of(lambda: multiply(jax_a, jax_b).block_until_ready()))
+    if on_cpu: gemm["numpy"].append(work / seconds_of(lambda: a @ b))
   for rows in (1_200, 8_700, 33_000) if on_cpu else (120_000,):
     x = jnp.ones((rows, 4096), jnp.float32)
-    seconds = [_seconds(lambda: total(x).block_until_ready())]
+    seconds = [seconds_of(lambda: total(x).block_until_ready())]
     if on_cpu:
       host, ones = np.asarray(x), np.ones(4096, np.float32)
-      seconds.append(_seconds(lambda: host @ ones))
+      seconds.append(seconds_of(lambda: host @ ones))
     rates[str(x.nbytes)] = x.nbytes / min(seconds)
   measured = dict(gemm={k: max(v) for k, v in gemm.items() if v}, read=rates)
   if device.device_kind in PEAKS:
@@ -123,7 +123,7 @@ def limits(dtype):
   return measured | dict(peak=max(measured["gemm"].values()), bandwidth=rates, source="measured")
 
 
-def _seconds(call, reps=5, at_least=0.03):
+def seconds_of(call, reps=5, at_least=0.03):
   """Best seconds of a call, repeated within a timing so that it lasts a while."""
   call()
   once = timed(call)

@@ -1,0 +1,430 @@
+"""Measures rlx on one GPU in a single call that ends within --limit seconds.
+
+  python -m experiments.bench.gpu --limit 480 --out DIR
+  python -m experiments.bench.gpu --parts decode,kernels --out NEW --cache OLD
+  python -m experiments.bench.gpu --small  # every part on a tiny model, also without a GPU
+
+  peaks        bytes/s of a copy, FLOP/s of a bfloat16 product, errors of float32 products
+  determinism  whether processes, and a run that is killed and resumed, give the same bits
+  gap          differences between the log-probs of sampler and trainer
+  decode       sampling with Qwen2.5-0.5B's shape and random weights
+  update       log-probs and a GRPO update of that model
+  prime        whole steps of PRIME and RLOO, and their memory beside its estimate
+  kernels      the kernels of decode and update, from a profiler's trace
+  tests        the golden cases and tests of pure functions
+
+Each figure is a JSON line on the screen and in DIR/gpu.jsonl. Each case is a process of its own: a
+crash ends that case alone, and peak memory is of that case. At the end DIR/cache.tar.* has the
+programs that were compiled; the next call reads them with --cache.
+"""
+import argparse
+import collections
+import concurrent.futures
+import contextlib
+import importlib.metadata
+import io
+import itertools
+import json
+import math
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import safetensors.numpy
+
+from configs import quickstart
+from experiments.bench import bench, roofline
+from rlx import build
+from rlx.io import hf, metrics as io_metrics
+from rlx.models import transformer
+from rlx.stages import passes as passes_lib
+from rlx.tools import convert, doctor
+
+PIECE = 15 * 2**20  # Bytes of a file of the compilation cache.
+SHORTEST = 10  # Seconds below which no case starts.
+SMALL = dict(random="tiny", prompt_len=8, new=8, batch=4, micro=2, prompts=2, group=2, chunk=4,
+             attention="blocks")
+SHORT = dict(prompt_len=256, new=512)
+
+# Sets of XLA's flags whose runs are compared.
+DETERMINISTIC = "--xla_gpu_deterministic_ops=true"
+FLAGS = {"deterministic": DETERMINISTIC,
+         "deterministic, no Triton": f"{DETERMINISTIC} --xla_gpu_enable_triton_gemm=false",
+         "no autotuning": "--xla_gpu_autotune_level=0", "none": ""}
+
+# Part -> (seconds at most, options of its cases). Parts of TOGETHER start together: they measure
+# no speed.
+CASES = dict(
+    peaks=(40, [{}]),
+    determinism=(170, [{}]),
+    gap=(170, [dict(model="quickstart"), dict(model="random", batch=64, prompt_len=256, new=256)]),
+    decode=(130, [dict(batch=256, chunk=512, **SHORT), dict(batch=64, chunk=512, **SHORT),
+                  dict(batch=256, **SHORT), dict(batch=64, **SHORT)]),
+    update=(200, [dict(batch=rows, micro=micro, attention=attention, prompt_len=256, new=new)
+                  for rows, micro, new in ((128, 16, 512), (16, 4, 3840))
+                  for attention in ("cudnn", "blocks")]),
+    prime=(200, [dict(impl=impl, prompts=32, group=8, micro=16, chunk=512, **SHORT)
+                 for impl in ("prime", "rloo")]),
+    kernels=(100, [dict(task="gen", batch=256, chunk=512, **SHORT)] + [
+        dict(task="upd", batch=128, micro=16, attention=attention, **SHORT)
+        for attention in ("cudnn", "blocks")]),
+    tests=(300, [{}]))
+TOGETHER = ("determinism", "gap")
+
+
+# ---- the parts: (args, options of a case) -> lines
+
+
+def peaks(args):
+  n = 256 if args.small else 8192
+  a, b = (jax.random.normal(jax.random.key(i), (n, n), jnp.bfloat16) for i in (0, 1))
+  x = jnp.ones(1 << (20 if args.small else 30), jnp.bfloat16)
+  multiply, add = jax.jit(jnp.matmul), jax.jit(lambda x: x + 1)
+  yield dict(
+      product_tflops=2e-12 * n**3 / roofline.seconds_of(lambda: multiply(a, b).block_until_ready()),
+      copy_tb_per_s=2e-12 * x.nbytes / roofline.seconds_of(lambda: add(x).block_until_ready()))
+  a, b = np.random.default_rng(0).standard_normal((2, 512, 512), np.float32)
+  exact = a.astype(float) @ b.astype(float)
+  yield {f"float32_error_{precision}": float(np.linalg.norm(np.asarray(jnp.matmul(
+      a, b, precision=precision)) - exact) / np.linalg.norm(exact))
+         for precision in ("default", "highest")}
+
+
+def determinism(args):
+  """Compares runs of quickstart:smoke under each set of flags.
+
+  first and second each compile for themselves; again and resumed read what first has compiled, and
+  resumed is killed half-way and started again.
+  """
+  jax.config.update("jax_platforms", "cpu")  # This process only reads checkpoints.
+  with concurrent.futures.ThreadPoolExecutor(6) as pool:
+    def start(label, name, cache="first"):
+      folder = args.scratch / label
+      return pool.submit(train, folder / name, FLAGS[label], folder / f"cache-{cache}",
+                         kill=name == "resumed")
+
+    def compare(label, name, first, other):
+      first, other = first.result(), other.result()
+      line = dict(label=label, flags=FLAGS[label], run=name, first=first) | other
+      folder, ran = args.scratch / label, "failed" not in line and "failed" not in first
+      return line | (differences(folder / "first", folder / name) if ran else {})
+
+    left = list(FLAGS)[:1 if args.small else None]
+    pairs = {label: (start(label, "first"), start(label, "second", "second")) for label in left}
+    for label, (first, second) in pairs.items():
+      yield compare(label, "second", first, second)
+      if "failed" in first.result(): continue
+      for name, run in [(name, start(label, name)) for name in ("again", "resumed")]:
+        yield compare(label, name, first, run)
+
+
+def train(workdir, flags, cache, kill):
+  """Runs quickstart:smoke; returns its seconds or why it failed."""
+  env = dict(os.environ, XLA_FLAGS=f"{os.environ.get('XLA_FLAGS', '')} {flags}",
+             JAX_COMPILATION_CACHE_DIR=str(cache), XLA_PYTHON_CLIENT_MEM_FRACTION="0.08")
+  command = [sys.executable, "-m", "rlx.train", "--config=configs/quickstart.py:smoke",
+             f"--workdir={workdir}", "--config.steps=4"]
+  workdir.mkdir(parents=True)
+  start, killed = time.monotonic(), False
+  with (workdir / "log").open("w") as log:
+    while True:
+      process = subprocess.Popen(command, cwd=bench.ROOT, env=env, stdout=log, stderr=log)
+      while kill and not killed and process.poll() is None:
+        if killed := (workdir / "checkpoints/2").exists(): process.kill()
+        time.sleep(0.01)
+      if process.wait() != -signal.SIGKILL or not kill: break
+      kill = False
+  if process.returncode: return dict(failed=(workdir / "log").read_text()[-600:])
+  return dict(seconds=time.monotonic() - start, killed=killed)
+
+
+def differences(workdir, other):
+  """Returns the metrics and the largest difference of parameters in which two runs differ."""
+  rows, others = (io_metrics.read(x) for x in (workdir, other))
+  is_timed = lambda k: "seconds" in k or "_per_s" in k
+  differ = {}
+  for row, then in zip(rows, others, strict=True):
+    for k in row.keys() | then.keys():
+      pair = [x.get(k, math.inf) for x in (row, then)]
+      if not is_timed(k) and not np.array_equal(*pair, equal_nan=True):
+        differ.setdefault(k, [row["step"], *pair])  # The first step at which it differs.
+  largest = {}
+  for model in ("policy", "prm"):
+    for folder in (workdir, other):
+      if not (to := folder / model).exists():
+        with contextlib.redirect_stdout(sys.stderr): convert.convert(folder, to, model=model)
+    tensors, then = (safetensors.numpy.load_file(x / model / "model.safetensors")
+                     for x in (workdir, other))
+    largest[model] = max(float(np.abs(tensors[k] - then[k]).max()) for k in tensors)
+  first = min(differ.values(), default=None, key=lambda x: x[0])
+  return dict(same=not differ and not any(largest.values()), steps=len(rows),
+              differing_metrics=len(differ), first_differing_step=first and first[0],
+              grad_norm=differ.get("policy/grad_norm"), largest_parameter_difference=largest)
+
+
+def gap(args, model, **sizes):
+  for dtype, precision in (("float32", "default"), ("float32", "highest"), ("bfloat16", "default")):
+    with jax.default_matmul_precision(precision):
+      if model == "quickstart":
+        c = quickstart.get_config("smoke" if args.small else "")
+        c.model.dtype = dtype
+        with contextlib.closing(build.build(c)) as run:
+          _, rollouts, _, logps_BT, _ = doctor.first_batch(run)
+      else:
+        config, params, draw = bench.sampling(options_of(args, "gen", dtype=dtype, **sizes))
+        rollouts = draw()
+        logps_BT = passes_lib.compile_logps(config, 1.0, 4, 1)(params, rollouts.rows(), None)
+      gap_N = np.abs(np.asarray(rollouts.sampler_logps_BT, float) - logps_BT)[
+          np.asarray(rollouts.action_BT)]
+    yield dict(dtype=dtype, precision=precision, tokens=len(gap_N), mean=gap_N.mean(),
+               p99=np.quantile(gap_N, 0.99), max=gap_N.max())
+
+
+def decode(args, **sizes):
+  return measured(options_of(args, "gen", **sizes))
+
+
+def update(args, **sizes):
+  return measured(options_of(args, "upd", **sizes))
+
+
+def prime(args, impl, **sizes):
+  folder = args.scratch / "model"
+  if not folder.exists():  # hf.save needs the weights on the host.
+    hf.save(folder, *bench.load(options_of(args, "gen", param_dtype="bfloat16")))
+  return measured(options_of(args, "e2e", impl, model=folder, random=None, **sizes))
+
+
+def options_of(args, task, impl="", **options):
+  """The options of a task of the bench, whose flags these are."""
+  options = dict(random="qwen2.5-0.5b", dtype="bfloat16") | options
+  if args.small: options |= {k: v for k, v in SMALL.items() if options.get(k, "") is not None}
+  flags = [f"--{k.replace('_', '-')}={v}" for k, v in options.items() if v is not None]
+  return bench.resolved(bench.parser().parse_args(
+      ["--worker", "--task", task, "--impl", impl, *flags]))
+
+
+def measured(args, reps=3):
+  """Yields the first repetition with what it compiled, then the fastest of the next ones."""
+  compiled = watch_compilation()
+  rep, info = {"gen": bench.gen, "upd": bench.upd, "e2e": bench.e2e}[args.task](args)
+  setup, first = dict(compiled), rep()
+  took = lambda r: sum(r["s"].values())
+  programs = {k: [n, compiled[k, "s"]] for k, n in compiled.items()
+              if isinstance(k, str) and compiled[k, "s"] > 0.5 and k != "all"}
+  yield dict(first_s=took(first), stages=first.get("stages"), programs=compiled["all"],
+             compile_s=compiled["all", "s"], setup_compile_s=setup.get(("all", "s")),
+             from_cache=compiled["hits"], programs_over_half_a_second=programs, **bench.memory())
+  best = min((rep() for _ in range(reps)), key=took)
+  line = dict(s=took(best), parts=best.get("stages", best["s"]), tokens=best["tokens"],
+              tokens_per_s=best["tokens"] / took(best),
+              estimated_mb=info.get("estimated_mb"), **bench.memory())
+  if args.task == "gen": line["ms_per_step"] = 1e3 * took(best) / args.new
+  if kind := roofline.PEAKS.get(jax.devices()[0].device_kind):
+    config = transformer.DecoderConfig(**info["config"])
+    line |= bench.limits_of(args, config, [[args.new] * bench.rows_of(args)], [took(best)],
+                            dict(peak=kind[0], bandwidth={"0": kind[2]}))
+    if args.task == "upd":  # A gradient is three of the five passes.
+      line["mfu"] = line["flops"] / took(best) / kind[0]
+      line["gradient_mfu"] = 0.6 * line["flops"] / best["s"]["grad"] / kind[0]
+  yield line
+
+
+def watch_compilation():
+  """Counts from now on: {name: programs, (name, "s"): their seconds, "hits": of the cache}."""
+  counts = collections.Counter()
+
+  def on_seconds(event, seconds, fun_name="?", **_):
+    if event.endswith("backend_compile_duration"):
+      for name in (fun_name, "all"): counts.update({name: 1, (name, "s"): seconds})
+
+  jax.monitoring.register_event_duration_secs_listener(on_seconds)
+  jax.monitoring.register_event_listener(
+      lambda event, **_: counts.update(hits=event.endswith("/cache_hits")))
+  return counts
+
+
+def kernels(args, task, **sizes):
+  options = options_of(args, task, **sizes)
+  rep, _ = (bench.gen if task == "gen" else bench.upd)(options)
+  rep()
+  untraced = roofline.timed(rep)
+  with jax.profiler.trace(args.scratch / "trace"): rep()
+  file = max((args.scratch / "trace").rglob("*.xplane.pb"), key=lambda x: x.stat().st_mtime)
+  spans = [(e.name, e.start_ns, e.end_ns)
+           for plane in jax.profiler.ProfileData.from_file(str(file)).planes if "GPU" in plane.name
+           for line in plane.lines if "Stream" in line.name for e in line.events]
+  yield dict(untraced_s=untraced) | summary(spans, options.new if task == "gen" else 1)
+
+
+def summary(spans, steps, most=15):
+  """What kernels took, from (name, start and end in ns) of each.
+
+  Args:
+    steps: how often a loop runs; a kernel that runs less often is outside of it.
+  """
+  counts, ns = collections.Counter(), collections.Counter()
+  busy, end = 0, 0
+  for name, start, stop in sorted(spans, key=lambda x: x[1]):
+    name = re.sub(r"[_.]?\d+$", "", name.partition("(")[0])
+    counts[name] += 1
+    ns[name] += stop - start
+    busy, end = busy + max(0, stop - max(start, end)), max(end, stop)
+  whole = end - min((start for _, start, _ in spans), default=0)
+  return dict(kernels=len(spans), kernels_per_step=sum(n // steps for n in counts.values()),
+              busy_s=busy / 1e9, busy_share=busy / whole if whole else None,
+              top=[dict(name=k[:70], ms=n / 1e6, count=counts[k]) for k, n in ns.most_common(most)])
+
+
+def tests(args):
+  """Runs the tests; those that fail once more with exact float32 products."""
+  where = ["tests/losses"] if args.small else [
+      "tests/test_golden.py", *(f"tests/{x}" for x in (
+          "losses", "rewards", "advantages", "models", "rollouts"))]
+  env = dict(os.environ, XLA_PYTHON_CLIENT_MEM_FRACTION="0.08",
+             JAX_COMPILATION_CACHE_DIR=str(args.scratch / "cache-tests"))  # Many small programs.
+  if not args.small: env.setdefault("XLA_FLAGS", "")  # Those of conftest.py are for CPUs.
+  for precision in ("default", "highest"):
+    seconds = (0.75 if precision == "default" else 0.2) * args.limit
+    log = args.scratch / f"tests-{precision}.txt"
+    with log.open("w") as f, contextlib.suppress(subprocess.TimeoutExpired):
+      subprocess.run(
+          [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-vv", "-n",
+           "2" if args.small else "8", "--dist", "worksteal", *where], cwd=bench.ROOT,
+          env=env | dict(JAX_DEFAULT_MATMUL_PRECISION=precision), stdout=f, stderr=f,
+          timeout=seconds)
+    text = log.read_text()
+    found = collections.defaultdict(set)
+    for outcome, name in re.findall(r"\] (PASSED|FAILED|ERROR|SKIPPED) (tests/.*)", text):
+      found[outcome.lower()].add(name.strip())
+    where = sorted(found["failed"] | found["error"])
+    yield dict(precision=precision, failing=where, last_line=text.splitlines()[-1:],
+               **{k: len(v) for k, v in found.items()})
+    if not where: return
+
+
+# ---- cases in turn
+
+
+def emit(args, **line):
+  """Prints a line and adds it to the file."""
+  rounded = json.loads(json.dumps(line, default=float),
+                       parse_float=lambda x: float(f"{float(x):.5g}"))
+  text = json.dumps(rounded | dict(time=time.strftime("%FT%T")))
+  print(text, flush=True)
+  with (args.out / "gpu.jsonl").open("a") as f: f.write(text + "\n")
+
+
+def machine():
+  """The card and the versions of what runs on it, without taking the card."""
+  try:
+    query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
+    card = subprocess.run(query, check=True, capture_output=True, text=True).stdout.strip()
+  except (OSError, subprocess.CalledProcessError):
+    card = "none"
+  named = {d.metadata["Name"]: d.version for d in importlib.metadata.distributions()}
+  return dict(card=card, cores=os.cpu_count(), versions=bench.versions() | {
+      k: v for k, v in sorted(named.items()) if re.match(r"jax|nvidia-(cudnn|cublas)", k)})
+
+
+def cases(args, part):
+  """The options of a part's cases."""
+  if not args.small: return CASES[part][1]
+  small = [{k: SMALL.get(k, v) for k, v in case.items()} for case in CASES[part][1]]
+  return [case for i, case in enumerate(small) if case not in small[:i]]
+
+
+def run_part(args, part, deadline):
+  """Runs the cases of a part until its time is over. Returns whether all went well."""
+  end, well = min(deadline, time.monotonic() + CASES[part][0]), True
+  env = dict(os.environ, JAX_COMPILATION_CACHE_DIR=str(args.scratch / "cache"),
+             JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="0",
+             JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES="-1")
+  if part in (*TOGETHER, "tests"): env["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
+  for i, case in enumerate(cases(args, part)):
+    known, left = dict(part=part, **case), end - time.monotonic()
+    if left < SHORTEST:
+      emit(args, **known, skipped=f"{max(0, left):.0f} s are left")
+      continue
+    command = [sys.executable, "-m", "experiments.bench.gpu", f"--case={part}:{i}",
+               f"--limit={left}", f"--out={args.out}", f"--scratch={args.scratch}",
+               *["--small"] * args.small]
+    log, start = args.scratch / f"{part}-{i}.log", time.monotonic()
+    with log.open("w") as f:
+      child = subprocess.Popen(command, cwd=bench.ROOT, env=env, stderr=f, start_new_session=True)
+      try:
+        why = child.wait(left) and f"exit code {child.returncode}: {log.read_text()[-800:]}"
+      except subprocess.TimeoutExpired:
+        why = f"stopped after {left:.0f} s"
+    with contextlib.suppress(ProcessLookupError): os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+    emit(args, **known, seconds=time.monotonic() - start, **dict(failed=why) if why else {})
+    well &= not why
+  return well
+
+
+def pack(folder, out, most):
+  """Writes the files of a folder, the small ones first, to at most `most` bytes of pieces."""
+  buffer, left_out = io.BytesIO(), 0
+  with tarfile.open(fileobj=buffer, mode="w") as tar:
+    for path in sorted((p for p in folder.rglob("*") if p.is_file()),
+                       key=lambda p: p.stat().st_size):
+      if buffer.tell() + path.stat().st_size > most: left_out += 1
+      else: tar.add(path, path.relative_to(folder))
+  for i, start in enumerate(range(0, buffer.tell(), PIECE)):
+    (out / f"cache.tar.{i}").write_bytes(buffer.getbuffer()[start:start + PIECE])
+  return dict(cache_mb=buffer.tell() / 2**20, files_left_out=left_out)
+
+
+def unpack(pieces, folder):
+  """Reads what `pack` wrote into the folder `pieces`, if it wrote something."""
+  packed = b"".join(p.read_bytes() for p in sorted(pieces.glob("cache.tar.*")))
+  if packed: tarfile.open(fileobj=io.BytesIO(packed)).extractall(folder, filter="data")
+
+
+def main():
+  p = argparse.ArgumentParser(description=__doc__,
+                              formatter_class=argparse.RawDescriptionHelpFormatter)
+  p.add_argument("--parts", default=",".join(CASES))
+  p.add_argument("--limit", type=float, default=480, help="seconds (480)")
+  p.add_argument("--out", type=pathlib.Path, default=".", help="folder for the figures")
+  p.add_argument("--cache", type=pathlib.Path, help="--out of an earlier call, for its cache.tar.*")
+  p.add_argument("--cache-mb", type=float, default=30, help="size of the cache that is kept (30)")
+  p.add_argument("--small", action="store_true", help="try all parts on a tiny model")
+  for flag in ("--case", "--scratch"): p.add_argument(flag, help=argparse.SUPPRESS)
+  args = p.parse_args()
+  if args.case:
+    args.scratch = pathlib.Path(args.scratch)
+    part, _, i = args.case.partition(":")
+    case = cases(args, part)[int(i)]
+    for line in globals()[part](args, **case): emit(args, part=part, **case | line)
+    return
+  parts, deadline = args.parts.split(","), time.monotonic() + args.limit
+  if unknown := set(parts) - CASES.keys():
+    p.error(f"--parts: {sorted(unknown)}; there are {list(CASES)}.")
+  args.out = args.out.absolute()
+  args.out.mkdir(parents=True, exist_ok=True)
+  with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
+    args.scratch = pathlib.Path(scratch)
+    (args.scratch / "cache").mkdir()
+    if args.cache: unpack(args.cache, args.scratch / "cache")
+    emit(args, **machine(), parts=parts, limit=args.limit, small=args.small)
+    well = []
+    for _, group in itertools.groupby(parts, lambda part: part in TOGETHER or part):
+      with concurrent.futures.ThreadPoolExecutor() as pool:
+        well += pool.map(lambda part: run_part(args, part, deadline), group)
+    emit(args, **pack(args.scratch / "cache", args.out, args.cache_mb * 2**20))
+  sys.exit(0 if all(well) else 1)
+
+
+if __name__ == "__main__":
+  main()
