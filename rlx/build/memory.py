@@ -277,7 +277,7 @@ def trace_steps(run: run_lib.Run, state: records.TrainState) -> Iterator[Program
   for name, model, temperature in (("policy", "policy", o.temperature),
                                    ("reference", "policy", 1.0), ("prm", "prm", 1.0)):
     if getattr(state, name) is not None:
-      fn = passes_lib.compile_logps(o.models[model], temperature, o.parts, o.shards)
+      fn = passes_lib.compile_logps(o.models[model], temperature, o.parts, o.shards, ())
       params = state.join_params(name)
       yield Program(_SCORING, f"scoring, {name}",
                     fn.trace(params, rollouts, plan(b, o.parts)), params)

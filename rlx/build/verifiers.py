@@ -124,11 +124,6 @@ def check_prompts(c: keys.Config, prompts: list[records.Prompt]) -> None:
     raise ValueError(f"{errors[0].rstrip('.')}.{more}")
 
 
-def find_constants(c: keys.Config, prompts: list[records.Prompt]) -> dict[str, str | None]:
-  """{id: the answer that passes whatever the question is, or None} of `inspect_prompts`."""
-  return {p.id: constant for p, _, constant in inspect_prompts(c, prompts)}
-
-
 def inspect_prompts(c: keys.Config, prompts: list[records.Prompt]
                     ) -> list[tuple[records.Prompt, str | None, str | None]]:
   """Returns [(prompt, problem, constant)] of the prompts whose verifiers inspect prompts.

@@ -122,8 +122,7 @@ def _try(core, text):
     ids = core.encode(text).ids
   except Exception:  # pylint: disable=broad-exception-caught
     return  # A character has no token.
-  most = _GROWTH * (len(text.encode()) + 16)
-  if len(ids) > most:
+  if len(ids) > _GROWTH * (len(text.encode()) + 16):
     raise ValueError(f"{len(ids)} tokens for {text[:20]!r}... of {len(text)} characters")
   made, longest = core.decode(ids, skip_special_tokens=False), max(
       (len(core.id_to_token(i) or "") for i in set(ids)), default=0)

@@ -71,8 +71,7 @@ def open_model(path: str | pathlib.Path) -> tuple[
   tensors = {name: dataclasses.replace(x, added=-1.0)
              if config.norm_plus_one and name.endswith("norm.weight") else x
              for name, x in tensors.items() if name not in (_LLAMA3, *_FACTORS)}
-  leaves = tables.leaves(tensors, family.gguf_tensors, config, path)
-  return config, None, leaves
+  return config, None, tables.leaves(tensors, family.gguf_tensors, config, path)
 
 
 def metadata(path: str | pathlib.Path) -> dict:

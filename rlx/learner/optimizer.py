@@ -95,8 +95,7 @@ def wrap_for_bfloat16(optimizer: Optimizer, key: jax.Array, *, param_update: str
     else:  # XLA may remove a cast to bfloat16 and back, but never reduce_precision.
       stored = jax.tree.map(lambda x: jax.lax.reduce_precision(x, 8, 7), after)
     updates = jax.tree.map(lambda x, p: x - p.astype(jnp.float32), stored, params)
-    master = None if state.master is None else after
-    return updates, Bfloat16State(state.count + 1, inner, master)
+    return updates, Bfloat16State(state.count + 1, inner, None if state.master is None else after)
 
   return Optimizer(init, update, lambda state: optimizer.rate(state.inner))
 

@@ -38,8 +38,7 @@ def split(batch: Any, n: int, shards: int = 1, group: int = 1) -> Any:
 def join(parts: Any, shards: int = 1) -> Any:
   """The inverse of `split`."""
   def leaf(x):
-    n = len(x)
-    x = x.reshape(n, shards, -1, *x.shape[2:]).swapaxes(0, 1)
+    x = x.reshape(len(x), shards, -1, *x.shape[2:]).swapaxes(0, 1)
     return x.reshape(-1, *x.shape[3:])
   return jax.tree.map(leaf, parts)
 
@@ -141,5 +140,4 @@ def minibatch_rows(groups: int, group: int, n: int, order_P: np.ndarray | None =
   """
   if n == 1 and order_P is None: return [None]
   order_P = np.arange(groups) if order_P is None else np.asarray(order_P)
-  rows_B = (order_P[:, None] * group + np.arange(group)[None, :]).reshape(-1)
-  return np.split(rows_B, n)
+  return np.split((order_P[:, None] * group + np.arange(group)[None, :]).reshape(-1), n)

@@ -161,9 +161,8 @@ def step_rewards(run: build.Run, state: records.TrainState, rollouts: records.Ro
     odds_BT = hosts.fetch(passes.head_scores())
     return {"": best_of_n.pad([row[columns_J] for row, columns_J in zip(odds_BT, columns)])}
   prm_BT, ref_BT = hosts.fetch((passes.logps("prm", "prm"), passes.prm_reference()))
-  last_B = rollouts.completion_len_B - 1
   ends_BJ = best_of_n.pad([[*ends[:-1], last] if ends else []
-                           for ends, last in zip(columns, last_B)])
+                           for ends, last in zip(columns, rollouts.completion_len_B - 1)])
   ends_BJ = np.where(np.isnan(ends_BJ), -1, ends_BJ).astype(int)
   scale = float(run.methods.prm_beta(state.step))
   return {name: best_of_n.step_rewards(best_of_n.step_values(

@@ -141,11 +141,14 @@ def prompts(params, config, tokens_PX, prompt_len_P):
 
 def empty_suffix(config, rows, width):
   """A Suffix of `width` columns for `rows` rows."""
-  k, h = config.kv_heads, config.head_dim
-  zeros = lambda *shape: [transformer.pin(jnp.zeros(shape, config.dtype), config.heads)
-                          for _ in range(config.n_layers)]
-  n, t = _tiles(config, width)
-  return Suffix(k_WKnHt=zeros(rows, k, n, h, t), v_WKTH=zeros(rows, k, width, h))
+  k, h, (n, t) = config.kv_heads, config.head_dim, _tiles(config, width)
+  return Suffix(k_WKnHt=_zeros(config, rows, k, n, h, t), v_WKTH=_zeros(config, rows, k, width, h))
+
+
+def _zeros(config, *shape):
+  """An empty cache: one array for each layer."""
+  return [transformer.pin(jnp.zeros(shape, config.dtype), config.heads)
+          for _ in range(config.n_layers)]
 
 
 def move_rows(suffix, config, source_W, end, *, width, free):
@@ -200,9 +203,7 @@ class History:
 def empty_history(config, rows, width):
   """A History of `width` columns for `rows` rows."""
   k, h = config.kv_heads, config.head_dim
-  zeros = lambda *shape: [transformer.pin(jnp.zeros(shape, config.dtype), config.heads)
-                          for _ in range(config.n_layers)]
-  return History(k_BKHT=zeros(rows, k, h, width), v_BKTH=zeros(rows, k, width, h))
+  return History(k_BKHT=_zeros(config, rows, k, h, width), v_BKTH=_zeros(config, rows, k, width, h))
 
 
 def recall(history, config, row_W, end_W, *, width, free):

@@ -82,5 +82,4 @@ def merge(params, scale):
     kept = {k: v for k, v in tree.items() if not any(k in pair for pair in _LEAVES.values())}
     return {k: v if (more := compute_delta(tree, k, scale)) is None else v + more
             for k, v in kept.items()}
-  layers = {k: part(v) for k, v in params["layers"].items()}
-  return {**params, "layers": layers}
+  return {**params, "layers": {k: part(v) for k, v in params["layers"].items()}}

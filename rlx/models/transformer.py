@@ -224,8 +224,7 @@ def logits(params, config, hidden):
 
 def activate(config, gate, up):
   """The input of the MLP's last matrix."""
-  act = dict(silu=jax.nn.silu, gelu_tanh=jax.nn.gelu)[config.activation]
-  return act(gate) * up
+  return dict(silu=jax.nn.silu, gelu_tanh=jax.nn.gelu)[config.activation](gate) * up
 
 
 def mix_experts(config, x_UD, *matrices):
@@ -274,9 +273,8 @@ def _pin_between_layers(config, x_BQD):
   if config.rows is None: return x_BQD
   mesh = config.rows.mesh
   divides = x_BQD.shape[1] % mesh.shape["tensor"] == 0 and not config.n_experts
-  columns = "tensor" if divides else None
   return pin(x_BQD, jax.sharding.NamedSharding(
-      mesh, jax.sharding.PartitionSpec(*config.rows.spec, columns)))
+      mesh, jax.sharding.PartitionSpec(*config.rows.spec, "tensor" if divides else None)))
 
 
 def pin(x, sharding):

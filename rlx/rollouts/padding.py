@@ -139,8 +139,7 @@ def trim(rollouts: records.Rollouts, multiple: int) -> records.Rollouts:
 def completions(rollouts: records.Rollouts) -> list[list[int]]:
   """Rollouts -> list of B lists of token ids, EOS included."""
   ids_BT = np.asarray(rollouts.completions_BT)
-  lengths_B = np.asarray(rollouts.completion_len_B)
-  return [row[:n].tolist() for row, n in zip(ids_BT, lengths_B)]
+  return [row[:n].tolist() for row, n in zip(ids_BT, np.asarray(rollouts.completion_len_B))]
 
 
 def append(rollouts: records.Rollouts, token_id: int) -> records.Rollouts:

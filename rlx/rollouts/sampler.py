@@ -102,11 +102,7 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
     fetch, put: transfer the arrays of a tree from the devices to the host, and back; the second
       argument of `put` is (path, array) -> sharding.
   """
-  if stops and decode is None:
-    raise ValueError("Stop strings need a function that decodes tokens.")
   shards = transformer.row_shards(config)
-  if slots is not None and (slots < group or slots % (group * shards)):
-    raise ValueError(f"slots={slots} must be a multiple of group={group} x {shards} devices.")
   options = _options(
       config, group=group, max_tokens=max_tokens, chunk=chunk, eos_ids=eos_ids, pad_id=pad_id,
       temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
@@ -312,10 +308,9 @@ def decode_chunk(options, weights, prompts, suffix, fed_W, count_W, finish_W, mo
   columns_T = jnp.arange(suffix.columns)
   first = columns_T.shape[0] - chunk
   start_W = first - count_W          # The column of a row's first token.
-  steps_C = jnp.arange(chunk)
   uniform_WC = jax.vmap(jax.vmap(
       lambda k, t: decoding.uniform(jax.random.fold_in(k, t)),
-      in_axes=(None, 0)))(keys_W, count_W[:, None] + steps_C[None, :])
+      in_axes=(None, 0)))(keys_W, count_W[:, None] + jnp.arange(chunk)[None, :])
   position_W = prompt_len_W - 1 + count_W
 
   def one(carry):
@@ -349,8 +344,7 @@ def decode_chunk(options, weights, prompts, suffix, fed_W, count_W, finish_W, mo
 
 def _finish(options, drawn_W, count_W, most_W):
   """How rows of `count_W` tokens end with the token that they have drawn, or RUNNING."""
-  eos = np.asarray(options.eos_ids, np.int32)
-  ends_W = jnp.any(drawn_W[:, None] == eos[None, :], axis=1)
+  ends_W = jnp.any(drawn_W[:, None] == np.asarray(options.eos_ids, np.int32)[None, :], axis=1)
   return jnp.where(ends_W, _EOS, jnp.where(count_W == most_W, _LENGTH, RUNNING))
 
 

@@ -65,10 +65,9 @@ def start(prompts: int, group: int, slots: int | None = None) -> Plan:
   """The first plan: all rows, or the groups that fit into `slots`."""
   rows = prompts * group
   w = min(slots or rows, rows)
-  everything = w == rows
   return Plan(row_W=np.arange(w, dtype=np.int32), source_W=np.full(w, -1, np.int32),
               count_W=np.zeros(w, np.int32),
-              prompt_P=None if everything else np.arange(w // group, dtype=np.int32),
+              prompt_P=None if w == rows else np.arange(w // group, dtype=np.int32),
               is_same=False, waiting=w, rows=rows, group=group, slots=w)
 
 

@@ -73,8 +73,7 @@ def old_min_p_logps_BT(passes: passes_lib.Passes) -> jax.Array:
 @field(np.float32, where="model")
 def ref_logps_BT(passes: passes_lib.Passes) -> jax.Array:
   """log pi_ref of the policy's KL, at the sampling temperature."""
-  moves = passes.state.kl_reference is not None
-  return passes.logps("kl_reference" if moves else "reference",
+  return passes.logps("reference" if passes.state.kl_reference is None else "kl_reference",
                       temperature=passes.options.temperature)
 
 

@@ -26,20 +26,14 @@ def values(params: records.Params, config: transformer.DecoderConfig, rollouts: 
       completion_width=rollouts.sampler_logps_BT.shape[1], plan=plan)
 
 
+@functools.cache  # Without defaults, and called by position: one entry for each combination.
 def compile_logps(config: transformer.DecoderConfig, temperature: float, parts: int, shards: int,
-                  more: tuple = ()) -> jax.stages.Wrapped:
+                  more: tuple) -> jax.stages.Wrapped:
   """The compiled function (params, rollouts, plan) -> logps_BT of a model and temperature.
 
   PRM and reference share it, so that equal weights give exactly equal log-probs. With
   `more` (see models/logps.distribution_statistics) it returns (logps_BT, *more).
   """
-  # All arguments are passed by position, so that each combination has one cache entry.
-  return _compile_logps(config, temperature, parts, shards, more)
-
-
-@functools.cache
-def _compile_logps(config: transformer.DecoderConfig, temperature: float, parts: int, shards: int,
-                   more: tuple) -> jax.stages.Wrapped:
   def logps_of(params: records.Params, rollouts: records.Rollouts,
                plan: packing.Plan | None) -> jax.Array | tuple[jax.Array, ...]:
     def one(batch: tuple) -> jax.Array | tuple[jax.Array, ...]:
@@ -179,7 +173,7 @@ class Passes:
     o, config = self.options, self.options.models["policy"]
     parts = math.gcd(o.parts, len(rows.tokens_BS) // o.shards)
     plan = Planner(rows, o.mesh, o.pack)(config, parts)
-    return compile_logps(config, temperature, parts, o.shards)(
+    return compile_logps(config, temperature, parts, o.shards, ())(
         self.state.join_params(name), sharding.place_rows(rows, o.mesh), plan)
 
   def answers(self, rows: records.Rollouts) -> jax.Array:

@@ -171,8 +171,7 @@ def _write_tokenizer(folder, source, padded):
   file = folder / "generation_config.json"
   ids = {key: source.hf[key] for key in ("bos_token_id", "eos_token_id", "pad_token_id")
          if key in source.hf}
-  generation = strict_json.read(file) if file.exists() else ids
-  strict_json.write(file, generation | changes)
+  strict_json.write(file, (strict_json.read(file) if file.exists() else ids) | changes)
 
 
 def main(*words):

@@ -157,8 +157,7 @@ class Debug:
 def _values(line, limits):
   """Returns {input: value, as text} of an attempt; None if it was killed or prints something."""
   if line in _lines(): return dict(zip(INPUTS, map(str, values(line))))
-  stdin = json.dumps([line, INPUTS]).encode()
-  output = python.run_program(_RUN, stdin, **limits)
+  output = python.run_program(_RUN, json.dumps([line, INPUTS]).encode(), **limits)
   texts = [] if output is None else output.decode(errors="replace").removesuffix("\n").split("\n")
   is_sound = len(texts) == len(INPUTS) and all(
       re.fullmatch(r"[\w.+-]{1,30}", text, re.ASCII) for text in texts)
