@@ -131,8 +131,7 @@ def sample(model: str, prompts: Sequence[Any], *, per_prompt: int = 1, max_token
   longest = max(map(len, ids))
   _check_length(model, config, longest + max_tokens)
   draw = sampler.make(config, group=per_prompt, max_tokens=max_tokens, chunk=min(max_tokens, 64),
-                      temperature=temperature, eos_ids=tokenizer.eos_ids,
-                      pad_id=tokenizer.pad_id)
+                      temperature=temperature, eos_ids=tokenizer.eos_ids, pad_id=tokenizer.pad_id)
   rollouts = hosts.fetch(draw(
       params, *padding.pad_left(ids, padding.bucket(longest, _COLUMNS), tokenizer.pad_id),
       np.arange(len(ids), dtype=np.uint32), rng.key(seed, "sample")))

@@ -47,8 +47,7 @@ def to_go(rewards_BT: Array, turn_ends_BT: Array, learn_BT: Array, *,
 
 @method
 def gae(rewards_BT: Array, turn_ends_BT: Array, learn_BT: Array, values_BT: Array, *,
-        gamma: ranges.Share = 1.0, lam: ranges.Share = 1.0,
-        token_lam: ranges.Share = 1.0) -> Array:
+        gamma: ranges.Share = 1.0, lam: ranges.Share = 1.0, token_lam: ranges.Share = 1.0) -> Array:
   """Generalized advantage estimation in which time is counted in turns.
 
     delta_t = r_t + d_t V_{t+1} - V_t      V after the last token = 0

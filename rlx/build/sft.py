@@ -108,5 +108,4 @@ def build_sft(config: keys.Config) -> Sft:
   return options_lib.read_options(
       Sft, c, model=build_models.adapt_to_mesh(model_config, mesh), params=params,
       tokenizer=tokenizer, texts=texts, prompts=prompts, demonstrate=demonstrate,
-      dialogues=dialogues,
-      optimizer=updates.optimizer_of(c, "sft"), mesh=mesh)
+      dialogues=dialogues, optimizer=updates.optimizer_of(c, "sft"), mesh=mesh)

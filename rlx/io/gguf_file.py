@@ -105,19 +105,16 @@ def _tensors(path, first, size, infos, align):
       raise ValueError(f"{where} is of type {kind!r}, which is not read.") from None
     width, rest = divmod(shape[-1], block)
     if rest:
-      raise ValueError(f"{where} has rows of {shape[-1]}; {kind.name} needs a multiple "
-                       f"of {block}.")
+      raise ValueError(f"{where} has rows of {shape[-1]}; {kind.name} needs a multiple of {block}.")
     stored = (*shape[:-1], width * n_bytes)
     if start % align or start + math.prod(stored) > size:
       raise ValueError(f"{where} has {math.prod(stored)} bytes from byte {start} of the "
-                       f"data; the file has {size}, and it starts at multiples of "
-                       f"{align}.")
+                       f"data; the file has {size}, and it starts at multiples of {align}.")
     ends.append((start, start + math.prod(stored), name))
     tensors[name] = Tensor(path, kind, tuple(shape), first + start, stored[-1])
   for (_, end, before), (start, _, name) in itertools.pairwise(sorted(ends)):
     if start < end:
-      raise ValueError(f"{path}: {name} starts at byte {start} of the data, within "
-                       f"{before}.")
+      raise ValueError(f"{path}: {name} starts at byte {start} of the data, within {before}.")
   return tensors
 
 

@@ -212,8 +212,7 @@ def _tfds(name, split, *, data_dir=None):
     near = difflib.get_close_matches(name, known, n=5, cutoff=0.4)
     raise ValueError(f"no such data set; similar names: {sorted(set(near))}.") from None
   except ImportError as e:
-    raise ValueError(f"preparing it needs the package {e.name!r}; "
-                     f"pip install {e.name}.") from None
+    raise ValueError(f"preparing it needs the package {e.name!r}; pip install {e.name}.") from None
   except ValueError as e:
     if "split" not in str(e): raise
     raise ValueError(str(e).splitlines()[0]) from None

@@ -110,8 +110,7 @@ class Tokenizer:
     template = self.hf.chat_template
     if isinstance(template, dict): template = template.get("default")
     if not template:
-      raise ValueError("This tokenizer has no chat template; use "
-                       "prompts.template.name='plain'.")
+      raise ValueError("This tokenizer has no chat template; use prompts.template.name='plain'.")
     try:
       return self._renderer.ask(template=template, values=self.hf.special_tokens_map | dict(
           messages=messages, tools=None, documents=None, add_generation_prompt=opens, **values))

@@ -87,8 +87,7 @@ def table(held: dict, stages: dict, limit: int | None, source: str) -> str:
   """
   row = lambda name, n: f"  {name:36} {show(n):>9}"
   return "\n".join(
-      ["memory per device" + (f", of {show(limit)}" if limit is not None else "")
-       + f" ({source})"]
+      ["memory per device" + (f", of {show(limit)}" if limit is not None else "") + f" ({source})"]
       + [row(k, held[k]) for k in _by_size(held)]
       + [row(k + " *", stages[k]) for k in _by_size(stages)]
       + [row("at most", need(held, stages)) + "  (* one at a time)"])

@@ -115,8 +115,7 @@ def make(loss_fn: Callable, optimizer: Optimizer, *, microbatches: int = 1, shar
         *pinned((params, opt_state)), grads))
     return (params, opt_state,
             dict({k: m.mean() for k, m in metrics.items()}, loss=loss.mean(),
-                 grad_norm=norm, lr=lr, empty=1.0 * (norm == 0),
-                 nonfinite=1.0 * ~is_finite), rows)
+                 grad_norm=norm, lr=lr, empty=1.0 * (norm == 0), nonfinite=1.0 * ~is_finite), rows)
 
   return jax.jit(step, donate_argnums=(0, 1))
 

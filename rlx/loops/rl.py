@@ -114,8 +114,7 @@ def measure_accuracy(run: build.Run, state: records.TrainState, stream: str, rep
         lambda prompts, key: sample(  # pylint: disable=cell-var-from-loop
             params, prompts, key, None, weights),
         run.outcomes, run.eval_prompts, batch=run.sizes.eval_batch,
-        repeats=1 if name == "greedy" else repeats,
-        key=rng.key(run.passes.seed, f"eval-{stream}")))
+        repeats=1 if name == "greedy" else repeats, key=rng.key(run.passes.seed, f"eval-{stream}")))
   return accuracies
 
 
@@ -134,8 +133,7 @@ def completion_rows(run: build.Run, annotated: annotate.Annotated, batch: record
     rows.append(dict(
         prompt=prompt, completion=tokenizer.decode(ids),
         verdict=None if np.isnan(verdict) else verdict,
-        finish=records.FINISH[int(rollouts.finish_B[b])],
-        tokens=tokenizer.pieces(ids),
+        finish=records.FINISH[int(rollouts.finish_B[b])], tokens=tokenizer.pieces(ids),
         log_ratio=None if process_BT is None else
         process_BT[b][mask_T].astype(float).round(4).tolist(),
         beta=None if process_BT is None else round(float(batch.prm_beta_B[0]), 6),

@@ -210,8 +210,7 @@ def _find_costly_unclipped(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, c
 def clip_cov(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: Array,
              held_BT: Array = COMPUTED, *, clip_low: ranges.NotNegative = 0.2,
              clip_high: ranges.NotNegative = 0.2, fraction: ranges.Share = 2e-4,
-             cov_low: ranges.Number = 1.0,
-             cov_high: ranges.Number = 5.0) -> _ratio.Clipped:
+             cov_low: ranges.Number = 1.0, cov_high: ranges.Number = 5.0) -> _ratio.Clipped:
   """Clip-Cov: PPO's clip, and no gradient for some tokens of high covariance.
 
     l = 0 on up to max(1, floor(fraction n)) tokens with cov_low < cov_t < cov_high

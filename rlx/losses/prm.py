@@ -240,8 +240,7 @@ def detached_dpo(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, 
   share_PG = jnp.sum(below_PGG & learn_PG[:, None, :], axis=2) / jnp.maximum(n_P1, 1)
   weight_PG = n_P1 * share_PG ** jnp.maximum(n_P1 - 1, 0)
   return records.Weighted(
-      masked.total(jax.lax.stop_gradient(weight_PG) * loss_PG, learn_PG),
-      jnp.zeros((), z_PG.dtype))
+      masked.total(jax.lax.stop_gradient(weight_PG) * loss_PG, learn_PG), jnp.zeros((), z_PG.dtype))
 
 
 def _log_ratio(prm_logps_BT, prm_ref_logps_BT):

@@ -72,8 +72,7 @@ class DecoderConfig:
 
   def __post_init__(self):
     if self.n_heads % self.n_kv_heads:
-      raise ValueError(f"n_kv_heads={self.n_kv_heads} must divide "
-                       f"n_heads={self.n_heads}.")
+      raise ValueError(f"n_kv_heads={self.n_kv_heads} must divide n_heads={self.n_heads}.")
     for field, allowed in _CHOICES.items():
       if getattr(self, field) not in allowed:
         raise ValueError(f"{field}={getattr(self, field)!r} must be one of {allowed}.")
@@ -435,8 +434,7 @@ class _Decoder(nn.Module):
       block = nn.remat(_Block, policy=_REMAT[c.remat], prevent_cse=False)
     layers = nn.scan(  # The check of invariants would trace the block a second time.
         block, variable_axes={"params": 0}, split_rngs={"params": True},
-        in_axes=(nn.broadcast, 0), out_axes=0, length=c.n_layers,
-        check_constancy_invariants=False)
+        in_axes=(nn.broadcast, 0), out_axes=0, length=c.n_layers, check_constancy_invariants=False)
     x_BQD = _pin_between_layers(c, embed_rows(c, _look_up(c, embed_VD, tokens_BQ)))
     x_BQD, kv_L = layers(c, self.keeps_kv, name="layers")(x_BQD, *shared)
     # Completions start at any column.

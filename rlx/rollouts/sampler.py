@@ -200,8 +200,7 @@ def _start(options, params, tokens_PX, prompt_len_P, prompt_P, key):
   group = options.group
   b = axes.dims(tokens_PX=tokens_PX, prompt_len_P=prompt_len_P, prompt_P=prompt_P)["P"] * group
   rows = _Rows(last_token_B=jnp.repeat(tokens_PX[:, -1], group),
-               prompt_len_B=jnp.repeat(prompt_len_P, group),
-               keys_B=keys_of(key, prompt_P, group))
+               prompt_len_B=jnp.repeat(prompt_len_P, group), keys_B=keys_of(key, prompt_P, group))
   drawn = _Drawn(tokens_BT=jnp.full((b, options.max_tokens), options.pad_id, jnp.int32),
                  logps_BT=jnp.zeros((b, options.max_tokens), jnp.float32),
                  len_B=jnp.zeros(b, jnp.int32), finish_B=jnp.full(b, RUNNING, jnp.int32))

@@ -40,8 +40,7 @@ def tokens_BT(rollouts: Rollouts) -> np.ndarray:
   return rollouts.completions_BT
 
 
-@field(bool, options=dict(group="rollouts.per_prompt"),
-       needs={"rollouts.demonstration.name": None})
+@field(bool, options=dict(group="rollouts.per_prompt"), needs={"rollouts.demonstration.name": None})
 def demo_B(rollouts: Rollouts, *, group: int) -> np.ndarray:
   """Rows that are demonstrations, not samples."""
   return np.arange(len(rollouts.finish_B)) % group == group - 1

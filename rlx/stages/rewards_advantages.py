@@ -145,8 +145,7 @@ def _reward_metrics(rewards: Terms, coefs: Terms, parts: Terms,
     metrics |= {
         "prm/beta": batch.prm_beta_B[0],
         "prm/accuracy": prm_metrics.accuracy(
-            before_BT, batch.prm_ref_logps_BT, batch.action_BT,
-            batch.outcome_PG, batch.learn_PG),
+            before_BT, batch.prm_ref_logps_BT, batch.action_BT, batch.outcome_PG, batch.learn_PG),
         "prm/varied": prm_metrics.share_of_varied(batch.outcome_PG, batch.learn_PG),
         "prm/abs_log_ratio": masked.mean(jnp.abs(ratio_BT), batch.learn_BT),
         "prm/correlation": prm_metrics.correlation(

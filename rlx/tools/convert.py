@@ -154,8 +154,7 @@ def _check_room(leaves, config, tokens, to):
       config.param_dtype).itemsize
   free = shutil.disk_usage(next(p for p in to.parents if p.exists())).free
   if need > free:
-    raise ValueError(f"to={str(to)!r}: {need / 1e9:.2f} GB are needed, {free / 1e9:.2f} are "
-                     "free.")
+    raise ValueError(f"to={str(to)!r}: {need / 1e9:.2f} GB are needed, {free / 1e9:.2f} are free.")
 
 
 def _write_tokenizer(folder, source, padded):

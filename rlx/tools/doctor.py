@@ -224,8 +224,7 @@ def _verdicts_vary(outcome_PG):
             "(model.path), or a format that the verifier reads (prompts.template)")
   if mean == 1: return "error", "every verdict is 1", "harder prompts (prompts.options)"
   return ("ok" if spread >= 0.2 else "warning" if spread else "error",
-          f"verdicts differ in {spread:.0%} of {len(outcome_PG)} groups, "
-          f"their mean is {mean:.3f}",
+          f"verdicts differ in {spread:.0%} of {len(outcome_PG)} groups, their mean is {mean:.3f}",
           "more completions (rollouts.per_prompt), or prompts that the model "
           "solves some of the time (prompts.options)")
 
@@ -251,8 +250,7 @@ def answers_fit(lengths_B, is_cut_B, max_tokens):
           f"{cut:.0%} are cut at rollouts.max_tokens={max_tokens}; lengths: half of them "
           f"<= {half:.0f}, 95% <= {most:.0f}, longest {np.max(lengths_B)}",
           "raise rollouts.max_tokens" + (
-              ", or tell the model to end (rollouts.stops, prompts.template)"
-              if cut > 0.5 else ""))
+              ", or tell the model to end (rollouts.stops, prompts.template)" if cut > 0.5 else ""))
 
 
 def example(tokenizer: tokenizer_io.Tokenizer, prompt: str | list[dict], completion: str,

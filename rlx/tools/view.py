@@ -168,8 +168,7 @@ def _completion(row, scales):
     is_end = i == n - 1 and row["finish"] == "eos"
     numbers = {k: row[k][i] for k in scales if row[k]}
     tokens.append(dict(
-        text=text.replace("\n", "↵\n") or ("EOS" if is_end else "·"),
-        is_text=bool(text),
+        text=text.replace("\n", "↵\n") or ("EOS" if is_end else "·"), is_text=bool(text),
         shades=" ".join(f"{k[0]}{_level(v, scales[k])}" for k, v in numbers.items()),
         title=", ".join(f"{NUMBERS[k]} {v:+.3g}" for k, v in numbers.items())))
   return dict(kind="unknown" if verdict is None else "right" if verdict >= 0.5 else "wrong",

@@ -168,8 +168,7 @@ def problem(options: Mapping[str, Any]) -> tuple[str, str] | None:
       ("reads", groups == 1, "yes_no, or a regular expression with one group, a number"),
       ("reads", reads == "yes_no" or ("{nonce}" in reads) == ("{nonce}" in template),
        "{nonce} is both in it and in verifier.judge.template, or in neither"),
-      ("api_key_env", url is None or env is None
-       or re.fullmatch("[!-~]+", os.environ.get(env, "")),
+      ("api_key_env", url is None or env is None or re.fullmatch("[!-~]+", os.environ.get(env, "")),
        "the name of an environment variable that is set, to ASCII without spaces, or None"))
   return next(((key, allowed) for key, ok, allowed in checks if not ok), None)
 

@@ -18,8 +18,7 @@ def prompts(name, rows, split, *, question="question", answer="answer",
   for i, row in enumerate(rows):
     for key, column in columns.items():
       if column not in row:
-        raise ValueError(f"prompts.columns.{key}={column!r}: row {i} of {split} "
-                         f"has {sorted(row)}.")
+        raise ValueError(f"prompts.columns.{key}={column!r}: row {i} of {split} has {sorted(row)}.")
       if (row[column] is None or row[column] == "") and not key.startswith("meta."):
         raise ValueError(f"row {i} of {split} has no {column!r}.")
     yield records.Prompt(
