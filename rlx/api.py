@@ -188,9 +188,8 @@ def score(model: str, reference: str, texts: Sequence[tuple[Any, str]], *,
   _check_length(model, config, max(map(len, prompts)) + longest)
   # Each shape is a program: there are few, because rows and columns are rounded up.
   fill = (1 << (len(texts) - 1).bit_length()) - len(texts)
-  rows = trajectories.pairs(
-      prompts + prompts[:1] * fill, completions + completions[:1] * fill, tokenizer,
-      padding.bucket(longest, _COLUMNS), _COLUMNS)
+  rows = trajectories.pairs(prompts + prompts[:1] * fill, completions + completions[:1] * fill,
+                            tokenizer, padding.bucket(longest, _COLUMNS), _COLUMNS)
   # The same function in every call, so that jax finds what it compiled for an earlier one.
   run = jax.jit(logps.of_rollouts, static_argnames=("config", "with_entropy"))
   logps_BT, ref_logps_BT = (

@@ -28,8 +28,7 @@ COMMANDS = {
                "check a config on its first batch, and the metrics of a run in workdir"),
     "view": ("rlx.tools.view:main", "WORKDIR ...", "write a run's report, one HTML page"),
     "convert": ("rlx.tools.convert:main", "source=MODEL to=FOLDER [key=value ...]",
-                "convert a run or a model to another format"),
-}
+                "convert a run or a model to another format")}
 HELP = """\
 rlx: reinforcement learning of language models with verifiable and process rewards.
 

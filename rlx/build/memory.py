@@ -18,6 +18,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from rlx.build import run as run_lib
 from rlx.core import records
@@ -258,8 +259,10 @@ def trace_steps(run: run_lib.Run, state: records.TrainState) -> Iterator[Program
   if not run.update_policy.learner.has_one_step: trained = trained.replace(old_logps_BT=logps_BT)
 
   def plan(rows_: int, parts: int) -> packing.Plan | None:
-    # For rows of full length; it does not depend on the model.
-    return rows(passes_lib.full_plan(o.models["policy"], o.mesh, rows_, x, t, parts, pack=o.pack))
+    # The largest: for rows of full length without shared prompts. It does not depend on the model.
+    if not o.pack: return None
+    return rows(packing.plan(np.full(rows_, x), np.full(rows_, t), x, t, o.models["policy"],
+                             parts=parts * o.shards))
 
   def update(name: str, params: records.Params, opt_state: Any, batch: records.Batch,
              kl_coef_B: Any = None) -> Program:

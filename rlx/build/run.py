@@ -109,9 +109,8 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
       texts, build_verifiers.prompt_rows_of(c, methods, tokenizer, verifier_pool,
                                             train_prompts + eval_prompts),
       verifiers, build_verifiers.readers_of(c, methods))
-  stages = updates.device_stages(
-      c, methods, configs, mesh, optimizers, token_id=updates.find_token_id(c, tokenizer),
-      learns=learns)
+  stages = updates.device_stages(c, methods, configs, mesh, optimizers,
+                                 token_id=updates.find_token_id(c, tokenizer), learns=learns)
   planned = stages["planned"]
   prompts = None if "train" not in splits else iterator.PromptIterator(
       train_prompts, seed=c.seed, paired=c.prompts.paired)

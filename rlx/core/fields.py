@@ -68,10 +68,9 @@ def field(dtype, *, where="host", options=None, needs=None, statistic=()):
   """
   def declare(fn):
     parameters = inspect.signature(fn).parameters.values()
-    fn.field = Field(
-        fn.__name__, dtype, (inspect.getdoc(fn) or "").partition("\n")[0], where, fn,
-        reads=tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD),
-        options=options or {}, needs=needs or {}, statistic=statistic)
+    fn.field = Field(fn.__name__, dtype, (inspect.getdoc(fn) or "").partition("\n")[0], where, fn,
+                     reads=tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD),
+                     options=options or {}, needs=needs or {}, statistic=statistic)
     return fn
   return declare
 

@@ -135,8 +135,7 @@ FIELDS = (
           "differentiable.", where="later", needs={"distribution.top": 0},
           statistic=("top", "distribution.top")),
     Field("mean_logps_BT", np.float32, "Mean log-prob of all tokens of the vocabulary; "
-          "differentiable.", where="later", statistic=("mean",)),
-)
+          "differentiable.", where="later", statistic=("mean",)))
 GIVEN = tuple(f for f in FIELDS if f.where == "given")
 DERIVED = ("learn_B", "learn_BT", "lengths_B", "scores_B")  # Properties, not columns.
 

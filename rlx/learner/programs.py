@@ -309,9 +309,8 @@ def _parse(text):
       if match[1]: entry = match[2]
     elif here is not None and (match := _OPERATION.match(line)):
       root, name, results, kind, rest = match.groups()
-      here.append(_Operation(
-          name, kind, [_array(*x) for x in _ARRAY.findall(results)],
-          re.findall(r"%([\w.\-]+)", rest.partition(")")[0]), rest, bool(root)))
+      here.append(_Operation(name, kind, [_array(*x) for x in _ARRAY.findall(results)],
+                             re.findall(r"%([\w.\-]+)", rest.partition(")")[0]), rest, bool(root)))
     elif here:
       here[-1].text += line
   return computations, entry

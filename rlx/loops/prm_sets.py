@@ -209,10 +209,9 @@ def write(path: str | os.PathLike, run: build.Run, prompts: list[records.Prompt]
       if np.isnan(label): continue
       ends = verifier_steps.boundaries(text, separator)
       steps = [text[a:b] for a, b in zip([0, *ends], ends)]
-      f.write(json.dumps(dict(
-          id=f"{p.id}/{i}", problem=p.text, label=int(label),
-          steps=[s.removesuffix(separator) for s in steps[:-1]] + steps[-1:],
-          final_answer_correct=bool(outcome > 0.5))) + "\n")
+      f.write(json.dumps(dict(id=f"{p.id}/{i}", problem=p.text, label=int(label),
+                              steps=[s.removesuffix(separator) for s in steps[:-1]] + steps[-1:],
+                              final_answer_correct=bool(outcome > 0.5))) + "\n")
 
 
 def first_error_f1(steps: dict[str, np.ndarray], label_B: np.ndarray,

@@ -391,9 +391,8 @@ def stable_reinforce(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array,
   loss_BT, removed = _ratio.clip_loss(jnp.exp(jnp.clip(d_BT, -limit, limit)), kept_BT,
                                       clip_low, clip_high)
   by_ppo_BT = removed["clip_low"] | removed["clip_high"]
-  return loss_BT, removed | dict(
-      clip_advantage=~near_BT & (advantages_BT != 0),
-      clip_max=(jnp.abs(d_BT) > limit) & (kept_BT != 0) & ~by_ppo_BT)
+  return loss_BT, removed | dict(clip_advantage=~near_BT & (advantages_BT != 0),
+                                 clip_max=(jnp.abs(d_BT) > limit) & (kept_BT != 0) & ~by_ppo_BT)
 
 
 def _weigh_near(near_BT, logps_BT, old_logps_BT, advantages_BT, ratio_cap):

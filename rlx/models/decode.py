@@ -75,10 +75,9 @@ def _lay_out_rest(params, config, place):
   """All but the layers, and the number of the first layer."""
   cast = lambda x: x.astype(config.dtype)
   embed_VD = cast(params["embed"]["w_VD"])
-  weights = dict(
-      embed_VD=embed_VD,
-      head_VD=embed_VD if config.tied_head else cast(params["head"]["w_DV"].T),
-      norm_D1=transformer.norm_scale(config, params["norm"]["scale_D"]).reshape(-1, 1))
+  weights = dict(embed_VD=embed_VD,
+                 head_VD=embed_VD if config.tied_head else cast(params["head"]["w_DV"].T),
+                 norm_D1=transformer.norm_scale(config, params["norm"]["scale_D"]).reshape(-1, 1))
   return place(weights), jnp.int32(0)
 
 
@@ -234,9 +233,8 @@ def remember(history, suffix, row_W, start_W, *, free):
     numbers = jax.lax.ScatterDimensionNumbers(
         update_window_dims=(1, 2, 3), inserted_window_dims=(0,),
         scatter_dims_to_operand_dims=(0, axis))
-    return jax.lax.scatter(
-        x, jnp.stack([row_W, start_W], axis=1), new, numbers, unique_indices=True,
-        mode=jax.lax.GatherScatterMode.FILL_OR_DROP)
+    return jax.lax.scatter(x, jnp.stack([row_W, start_W], axis=1), new, numbers,
+                           unique_indices=True, mode=jax.lax.GatherScatterMode.FILL_OR_DROP)
   columns = suffix.columns
   new = lambda x, axis: jax.lax.slice_in_dim(x, columns - free, columns, axis=axis)
   return History(
@@ -268,9 +266,8 @@ def step(weights, config, tokens_W, positions_W, prompts_, suffix, live_WT, colu
   masks = {window: _mask(prompts_, positions_W, live_WT, window) for window in windows}
   x_DW = transformer.embed_rows(config, weights["embed_VD"][tokens_W]).T
   written = Suffix([], [])
-  for layer, (window, rope), *kv in zip(
-      weights["layers"], config.kinds, prompts_.k_PKnHx, prompts_.v_PKXH, suffix.k_WKnHt,
-      suffix.v_WKTH):
+  for layer, (window, rope), *kv in zip(weights["layers"], config.kinds, prompts_.k_PKnHx,
+                                        prompts_.v_PKXH, suffix.k_WKnHt, suffix.v_WKTH):
     norm = functools.partial(_norm, layer, config)
     y_DW, k_WKnHt, v_WKTH = _attention(
         layer, config, norm("attn_norm", x_DW), turns[rope], kv, masks[window], column)

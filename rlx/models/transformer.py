@@ -228,9 +228,8 @@ def activate(config, gate, up):
 
 def mix_experts(config, x_UD, *matrices):
   """`experts.mix` with the options of the config."""
-  mix = functools.partial(
-      experts.mix, per_token=config.experts_per_token, norm_topk=config.norm_topk,
-      activated=functools.partial(activate, config))
+  mix = functools.partial(experts.mix, per_token=config.experts_per_token,
+                          norm_topk=config.norm_topk, activated=functools.partial(activate, config))
   if config.rows is None: return mix(x_UD, *matrices)
   # Each device sorts its own tokens. Without shard_map, XLA would make each device sort and
   # multiply all of them.
@@ -261,9 +260,8 @@ def _attend(config, q_BQNH, k_BSKH, v_BSKH, prepared):
   # XLA does not partition the calls of a kernel: each device calls it for its rows and heads.
   spec = jax.sharding.PartitionSpec
   rows, heads = spec(*config.rows.spec), spec(*config.rows.spec, None, "tensor")
-  return jax.shard_map(
-      attend, mesh=config.rows.mesh, in_specs=(heads, heads, heads, rows), out_specs=heads,
-      check_vma=False)(q_BQNH, k_BSKH, v_BSKH, prepared)
+  return jax.shard_map(attend, mesh=config.rows.mesh, in_specs=(heads, heads, heads, rows),
+                       out_specs=heads, check_vma=False)(q_BQNH, k_BSKH, v_BSKH, prepared)
 
 
 def _pin_between_layers(config, x_BQD):

@@ -103,9 +103,8 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
       argument of `put` is (path, array) -> sharding.
   """
   shards = transformer.row_shards(config)
-  options = _options(
-      config, group=group, max_tokens=max_tokens, chunk=chunk, eos_ids=eos_ids, pad_id=pad_id,
-      temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
+  options = _options(config, group=group, max_tokens=max_tokens, chunk=chunk, eos_ids=eos_ids,
+                     pad_id=pad_id, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
   chunk = options.chunk
   lay_out = lay_out or functools.partial(decoder.lay_out, config=config)
   # Each batch size compiles a program, which does not pay off for a single chunk.
@@ -225,10 +224,9 @@ def run_on_each(fn, options, rows, shared=()):
   inner = dataclasses.replace(
       options, together=axes if transformer.row_shards(config) < mesh.size else (),
       config=dataclasses.replace(config, rows=None, heads=spec(None, *config.heads.spec[1:])))
-  return jax.shard_map(
-      functools.partial(fn, inner), mesh=mesh,
-      in_specs=(own,) * len(rows) + (spec(),) * len(shared), out_specs=own,
-      axis_names=set(axes), check_vma=False)(*rows, *shared)
+  return jax.shard_map(functools.partial(fn, inner), mesh=mesh,
+                       in_specs=(own,) * len(rows) + (spec(),) * len(shared), out_specs=own,
+                       axis_names=set(axes), check_vma=False)(*rows, *shared)
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -32,10 +32,9 @@ class Collected(NamedTuple):
     """The rows of both, which have texts and excluded_B."""
     assert self.texts is not None and other.texts is not None
     assert self.excluded_B is not None and other.excluded_B is not None
-    return Collected(
-        self.prompts + other.prompts, padding.join([self.rollouts, other.rollouts]),
-        np.append(self.reward_B, other.reward_B), np.append(self.excluded_B, other.excluded_B),
-        self.texts + other.texts)
+    return Collected(self.prompts + other.prompts, padding.join([self.rollouts, other.rollouts]),
+                     np.append(self.reward_B, other.reward_B),
+                     np.append(self.excluded_B, other.excluded_B), self.texts + other.texts)
 
 
 class Draw(NamedTuple):

@@ -33,7 +33,7 @@ def mismatched_rows(rollouts: records.Rollouts, *, group: int) -> records.Rollou
 @field(np.float32, where="model")
 def kl_ratio_B(passes: passes_lib.Passes, mismatched_rows: records.Rollouts) -> jax.Array:
   """Sums of the PRM's log-ratio over mismatched_rows; NaN of an empty completion (KTO's KL)."""
-  other = passes.with_rollouts(mismatched_rows)
+  other = passes_lib.make_passes(passes.options, passes.state, mismatched_rows)
   ratio_BT = other.logps("prm", "prm") - other.prm_reference()
   return jnp.where(other.rollouts.completion_len_B > 0,
                    masked.total(ratio_BT, other.rollouts.action_BT, axis=1), jnp.nan)

@@ -89,14 +89,6 @@ class Planner:
     return self._plans[wanted]
 
 
-def full_plan(config: transformer.DecoderConfig, mesh: jax.sharding.Mesh, rows: int,
-              prompt_width: int, width: int, parts: int, *, pack: bool) -> packing.Plan | None:
-  """The largest packing.Plan, for rows without padding or shared prompts; or None."""
-  if not pack: return None
-  return packing.plan(np.full(rows, prompt_width), np.full(rows, width), prompt_width, width,
-                      config, parts=parts * sharding.row_shards(mesh), trunk_B=None)
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
   """The options that all passes of a run share."""
@@ -179,10 +171,6 @@ class Passes:
   def answers(self, rows: records.Rollouts) -> jax.Array:
     """logps_BM of reference answers under likelihood.model."""
     return self.score_rows(self.options.asked, rows)
-
-  def with_rollouts(self, rollouts: records.Rollouts) -> "Passes":
-    """Returns Passes over other rollouts (numpy), which are placed on the mesh."""
-    return make_passes(self.options, self.state, rollouts)
 
   def with_state(self, state: records.TrainState) -> "Passes":
     """Returns Passes of other parameters over the same rollouts."""

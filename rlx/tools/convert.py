@@ -91,9 +91,8 @@ def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged
   if is_peft and opened.adapters is None:
     raise ValueError(f"adapters='peft': source={str(source)!r} has no adapters.")
   unit, tokens = pad_vocab_to_multiple_of, opened.config.vocab_size
-  config = dataclasses.replace(
-      opened.config, vocab_size=-(-tokens // unit) * unit,
-      param_dtype=opened.config.param_dtype if dtype is None else dtype)
+  config = dataclasses.replace(opened.config, vocab_size=-(-tokens // unit) * unit,
+                               param_dtype=opened.config.param_dtype if dtype is None else dtype)
   leaves = opened.adapters if is_peft else opened.leaves
   _check_room(leaves, config, tokens, to)
   try:

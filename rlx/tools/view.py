@@ -55,12 +55,11 @@ def page_content(workdir: pathlib.Path) -> dict[str, Any]:
   done = lines[-1]["step"] + 1 if lines else 0
   # A summary of fewer steps is from before the run was continued with more steps.
   if summary and summary["steps"] < done: summary = {}
-  return dict(
-      name=workdir.absolute().name, header=header(config, versions, done, summary),
-      accuracy=accuracy(lines, summary), is_done=bool(summary),
-      curves=curves.svgs(workdir), time=times(lines), time_svg=curves.time_svg(workdir),
-      completions=completions(rows), calibration=measure_calibration(rows, config),
-      levels=range(-LEVELS, LEVELS + 1), config=compare_config(config))
+  return dict(name=workdir.absolute().name, header=header(config, versions, done, summary),
+              accuracy=accuracy(lines, summary), is_done=bool(summary), curves=curves.svgs(workdir),
+              time=times(lines), time_svg=curves.time_svg(workdir), completions=completions(rows),
+              calibration=measure_calibration(rows, config), levels=range(-LEVELS, LEVELS + 1),
+              config=compare_config(config))
 
 
 def header(config: dict, versions: dict, done: int, summary: dict) -> list[tuple[str, str]]:
@@ -138,9 +137,8 @@ def measure_calibration(rows: list[dict], config: dict) -> dict | None:
   rows = [r for r in rows if r["step"] >= steps[0]]
   p_B, outcome_B = [_prm_probability(r) for r in rows], [r["verdict"] for r in rows]
   prompts = list(dict.fromkeys(r["prompt"] for r in rows))
-  bins = calibration.reliability(
-      p_B, outcome_B, [prompts.index(r["prompt"]) for r in rows],
-      bins=10 if len(rows) >= 200 else 5)
+  bins = calibration.reliability(p_B, outcome_B, [prompts.index(r["prompt"]) for r in rows],
+                                 bins=10 if len(rows) >= 200 else 5)
   mean = statistics.mean(outcome_B)
   return dict(bins=bins, n=len(rows), prompts=len(prompts), first=steps[0],
               last=steps[-1], beta=rows[-1]["beta"], loss=config["prm"]["loss"]["name"],

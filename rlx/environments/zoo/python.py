@@ -75,8 +75,7 @@ TASKS = {
               lambda a, b: len(range(a, b, a))),
     "D": Task("print(sum(map(int,str({}**{}))))", ((2, 99), (10, 40)),
               lambda a, b: sum(map(int, str(a**b)))),
-    "P": Task("print(pow({},{},{}))", ((2, 99), (10, 99), (100, 999)), pow),
-}
+    "P": Task("print(pow({},{},{}))", ((2, 99), (10, 99), (100, 999)), pow)}
 
 
 class Python:

@@ -110,9 +110,8 @@ class Family:
       switches["qkv_bias"] = switches["o_bias"] = flag(hf, "attention_bias", source)
     if "mlp_bias" in self.biases: switches["mlp_bias"] = flag(hf, "mlp_bias", source)
     if "windows" not in switches: switches["windows"] = windows(hf, source, window=None)
-    return transformer.DecoderConfig(
-        **{ours: hf[theirs] for theirs, ours in _FIELDS.items()}, **switches,
-        **_rope(self, hf, source))
+    return transformer.DecoderConfig(**{ours: hf[theirs] for theirs, ours in _FIELDS.items()},
+                                     **switches, **_rope(self, hf, source))
 
   def hf_config(self, config):
     """A config.json for `config` that transformers 4 and 5 read."""

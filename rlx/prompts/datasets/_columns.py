@@ -21,7 +21,6 @@ def prompts(name, rows, split, *, question="question", answer="answer",
         raise ValueError(f"prompts.columns.{key}={column!r}: row {i} of {split} has {sorted(row)}.")
       if (row[column] is None or row[column] == "") and not key.startswith("meta."):
         raise ValueError(f"row {i} of {split} has no {column!r}.")
-    yield records.Prompt(
-        id=f"{name}/{split}/{i}", text=str(row[question]), answer=str(row[answer]),
-        verifier=str(row[verifier]) if "verifier" in columns else verifier,
-        meta={column: row[column] for column in meta})
+    yield records.Prompt(id=f"{name}/{split}/{i}", text=str(row[question]), answer=str(row[answer]),
+                         verifier=str(row[verifier]) if "verifier" in columns else verifier,
+                         meta={column: row[column] for column in meta})
