@@ -120,11 +120,9 @@ def sample(model: str, prompts: Sequence[Any], *, per_prompt: int = 1, max_token
     ValueError: there is no such model, or the model cannot read a prompt; one line.
   """
   import numpy as np
-  from rlx.core import records
-  from rlx.core import rng
+  from rlx.core import records, rng
   from rlx.learner import hosts
-  from rlx.rollouts import padding
-  from rlx.rollouts import sampler
+  from rlx.rollouts import padding, sampler
   config, params, tokenizer = _load(model)
   ids = [_encode(tokenizer, prompt, i) for i, prompt in enumerate(prompts)]
   if not ids: return []
@@ -170,8 +168,7 @@ def score(model: str, reference: str, texts: Sequence[tuple[Any, str]], *,
   import jax
   import numpy as np
   from rlx.models import logps
-  from rlx.rollouts import padding
-  from rlx.rollouts import trajectories
+  from rlx.rollouts import padding, trajectories
   if not texts: return []
   config, params, tokenizer = _load(model)
   ref_config, ref_params, ref_tokenizer = _load(reference)

@@ -267,9 +267,8 @@ def _turns(rewards_BT, turn_BT, learn_BT, learn_PG):
   all episodes, whatever the lengths of their turns: equal rewards have equal returns.
   """
   has_BT = learn_BT & learn_PG.reshape(-1, 1)
-  zeros_BK = jnp.zeros_like(rewards_BT)
   at = jnp.arange(len(turn_BT))[:, None], jnp.where(has_BT, turn_BT, 0)
-  return (zeros_BK.at[at].add(masked.where_valid(rewards_BT, has_BT)),
+  return (jnp.zeros_like(rewards_BT).at[at].add(masked.where_valid(rewards_BT, has_BT)),
           jnp.zeros_like(has_BT).at[at].max(has_BT))
 
 

@@ -29,8 +29,7 @@ from rlx.stages import learner as learner_lib, passes as passes_lib
 _SURE = 0.4  # The steps are not compiled if the estimate is below this share of the device.
 _SAMPLING, _EVALUATION = "KV cache of sampling", "KV cache of evaluation"
 _SCORING = "activations of scoring"
-_UPDATE = {"prm": "activations of the PRM update",
-           "value": "activations of the value update",
+_UPDATE = {"prm": "activations of the PRM update", "value": "activations of the value update",
            "learner": "activations of the policy update"}
 
 
@@ -85,11 +84,9 @@ def count_state_bytes(state: records.TrainState) -> dict[str, int]:
   """Returns {term: bytes} of the TrainState, which is held during the whole run."""
   terms = {"policy + optimizer": (state.policy, state.policy_opt),
            "PRM + optimizer": (state.prm, state.prm_opt),
-           "value model + optimizer": (state.value, state.value_opt),
-           "frozen base": state.frozen,
+           "value model + optimizer": (state.value, state.value_opt), "frozen base": state.frozen,
            "reference": state.reference, "KL reference": state.kl_reference,
-           "sampler's copy": state.sampler,
-           "PRM reference": state.prm_reference}
+           "sampler's copy": state.sampler, "PRM reference": state.prm_reference}
   return {name: n for name, tree in terms.items() if (n := memory.tree_bytes(tree))}
 
 
@@ -125,8 +122,7 @@ def cache_bytes(run: run_lib.Run) -> dict[str, int]:
         + size.layer_bytes(m, prompts // run.passes.shards, sizes.prompt_tokens, 0))
     return weights + max(kv, prefill, 0 if mesh.shape["fsdp"] == 1 else piece)
   return {_SAMPLING: cache(sizes.draw, sizes.first_pass, run.sampling.slots["train"]),
-          _EVALUATION: cache(
-              sizes.eval_batch, sizes.eval_samples, run.sampling.slots["sampled"])}
+          _EVALUATION: cache(sizes.eval_batch, sizes.eval_samples, run.sampling.slots["sampled"])}
 
 
 def estimate_bytes(run: run_lib.Run, state: records.TrainState) -> dict[str, int]:

@@ -101,9 +101,8 @@ def _answer_ids(c: keys.Config, tokenizer: tokenizer_io.Tokenizer,
     ids_of[p.id] = ids = tokenizer.encode(c.likelihood.answer.replace("{}", p.answer),
                                           add_bos=False)
     if not p.answer or len(ids) > most:
-      raise ValueError(f"likelihood.max_tokens={most}: the reference answer of "
-                       f"{p.id!r} has {len(ids) if p.answer else 0} tokens; 1 to "
-                       f"{most} are allowed.")
+      raise ValueError(f"likelihood.max_tokens={most}: the reference answer of {p.id!r} has "
+                       f"{len(ids) if p.answer else 0} tokens; 1 to {most} are allowed.")
   return ids_of
 
 

@@ -1,6 +1,5 @@
 """Errors of a verifier. Pure numpy, host side."""
-from collections.abc import Sequence
-from typing import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt

@@ -218,9 +218,8 @@ def _llama3(factors, theta, path):
   plain = transformer.frequencies(dataclasses.replace(config, rope_scaling=None))[0]
   expected = plain / transformer.frequencies(config)[0]
   if not np.allclose(expected, factors, rtol=1e-5, atol=0):
-    raise ValueError(f"{path}: {_LLAMA3} is not Llama 3.1's rule with factor "
-                     f"{scaling['factor']}, which alone is read from GGUF; use the Hugging "
-                     "Face checkpoint.")
+    raise ValueError(f"{path}: {_LLAMA3} is not Llama 3.1's rule with factor {scaling['factor']}, "
+                     "which alone is read from GGUF; use the Hugging Face checkpoint.")
   return scaling | {"rope_type": "llama3"}
 
 

@@ -36,8 +36,6 @@ def adamw(*, lr: float, warmup_steps: int = 0, schedule: str = "constant", total
     max_grad_norm: largest global norm of the gradient; None disables clipping.
     updates: optimizer steps per iteration; set by build, not a key of the config.
   """
-  if decay not in ("matrices", "all"):
-    raise ValueError(f"decay={decay!r}: matrices or all.")
   rate = schedules.Schedule(
       lr, warmup_steps * updates, schedule, total_steps * updates, final_fraction)
   rate(0)  # Raises on invalid options before anything is compiled.

@@ -280,10 +280,9 @@ def compare_sampled(scores_: dict[str, np.ndarray], outcome_PG: np.ndarray) -> d
   Each prompt's first right completion is compared with its wrong ones, as in RewardMATH,
   arXiv:2410.01729.
   """
-  known_PG = ~np.isnan(outcome_PG)
   right_PG = outcome_PG > 0.5
   is_first_PG = right_PG & (np.cumsum(right_PG, axis=1) == 1)
-  use_PG = (is_first_PG | (known_PG & ~right_PG)) & right_PG.any(1, keepdims=True)
+  use_PG = (is_first_PG | (outcome_PG <= 0.5)) & right_PG.any(1, keepdims=True)
   rows = np.flatnonzero(use_PG)
   return preferences({k: np.asarray(s_B)[rows] for k, s_B in scores_.items()},
                      right_PG.ravel()[rows], rows // outcome_PG.shape[1])

@@ -76,10 +76,7 @@ def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, An
     if host.stuck >= options.max_skipped: s.stop()
   if host.stuck >= options.max_skipped:
     refuse_stuck(options.max_skipped, s.workdir, annotated, batch)
-  if not s.is_done:
-    s.leave()
-    return None
-  return finish(run, s, options.final_samples)
+  return finish(run, s, options.final_samples) if s.is_done else None
 
 
 def iteration(run: build.Run, state: records.TrainState, host: host_state.HostState, step: int,
@@ -123,12 +120,11 @@ def completion_rows(run: build.Run, annotated: annotate.Annotated, batch: record
   """The first n completions of the batch as rows of a table, with their rewards."""
   rollouts, tokenizer = annotated.rollouts, run.texts.tokenizer
   x, batch = rollouts.prompt_width, hosts.fetch(batch)
-  completions = padding.completions(rollouts)[:n]
   prompts = [tokenizer.decode(ids[x - k:x]) for ids, k in zip(
       rollouts.tokens_BS[:n], rollouts.prompt_len_B)]
   process_BT = (batch.prm_logps_BT - batch.prm_ref_logps_BT if "prm_logps_BT" in batch else None)
   rows = []
-  for b, (prompt, ids) in enumerate(zip(prompts, completions)):
+  for b, (prompt, ids) in enumerate(zip(prompts, padding.completions(rollouts)[:n])):
     mask_T, verdict = batch.action_BT[b], float(batch.outcome_B[b])
     rows.append(dict(
         prompt=prompt, completion=tokenizer.decode(ids),

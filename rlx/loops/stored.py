@@ -62,15 +62,14 @@ def sample(path: str | os.PathLike, run: build.Run, state: records.TrainState,
     rollouts = draw(state.join_params("policy"), asked, rng.key(run.passes.seed, stream))
     outcome_B = run.outcomes(asked, rollouts).ravel()
     run.pool.check(run.annotate.max_error_rate)
-    completions = padding.completions(rollouts)
-    texts = [run.texts.tokenizer.decode(ids) for ids in completions]
+    texts = run.texts.completions(rollouts)
     asked = [p for p in asked for _ in range(group)]
     label_B = np.full(len(texts), np.nan) if verifier is None else prm_sets.first_errors(
         run, verifier, asked, texts, outcome_B, rollouts.finish_B)
     rows = [dict(prompt=run.texts.prompt(p), completion=t, verdict=_number(o), group=p.id,
-                 finish=records.FINISH[int(f)], sampled=len(ids), label=_number(error))
-            for p, t, o, f, ids, error in zip(
-                asked, texts, outcome_B, rollouts.finish_B, completions, label_B)]
+                 finish=records.FINISH[int(f)], sampled=int(n), label=_number(error))
+            for p, t, o, f, n, error in zip(
+                asked, texts, outcome_B, rollouts.finish_B, rollouts.completion_len_B, label_B)]
     return rows[:stop - start]  # The last batch has repeated prompts.
 
   _complete(path, len(prompts) * group, batch * group, make)

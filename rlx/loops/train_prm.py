@@ -76,9 +76,7 @@ def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, An
       metrics |= curve_metrics(measure_prm(run, s.state, held_out))
       s.clock.lap("eval")
     s.write(metrics)
-  if not s.is_done:
-    s.leave()
-    return None
+  if not s.is_done: return None
   evaluation = measure_prm(run, s.state, held_out)
   s.clock.lap("eval")
   summary = s.finish(

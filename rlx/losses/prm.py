@@ -70,9 +70,8 @@ def dpo(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, outcome_P
     Array(0.44, dtype=float32)
   """
   z_PG = prm_beta * _log_ratio(prm_logps_BT, prm_ref_logps_BT).reshape(learn_PG.shape)
-  is_pair_PGG = _pairs(outcome_PG, learn_PG)
   margin_PGG = z_PG[:, :, None] - z_PG[:, None, :]
-  return aggregate.mean(jax.nn.softplus(-margin_PGG), is_pair_PGG)
+  return aggregate.mean(jax.nn.softplus(-margin_PGG), _pairs(outcome_PG, learn_PG))
 
 
 @method

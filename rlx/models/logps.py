@@ -107,8 +107,6 @@ def from_hidden(params, config, hidden_BTD, targets_BT, mask_BT, *, temperature=
       least one).
   """
   axes.dims(hidden_BTD=hidden_BTD, targets_BT=targets_BT, mask_BT=mask_BT)
-  if temperature <= 0:
-    raise ValueError(f"temperature={temperature} must be > 0.")
   # Only the leaf that logits() reads, because its gradient is carried from chunk to chunk.
   name, leaf = _LEAVES[config.tied_head]
   out = _score(params[name][leaf], masked.where_valid(hidden_BTD, mask_BT[:, :, None]),

@@ -114,10 +114,9 @@ class DecoderConfig:
   @property
   def kinds(self):
     """(window, rope) of each layer; rope is full, local or none."""
-    windows = self.windows or (0,) * self.n_layers
     rope = lambda i, w: ("none" if i in self.no_rope else
                          "local" if w and self.local_theta else "full")
-    return tuple((w, rope(i, w)) for i, w in enumerate(windows))
+    return tuple((w, rope(i, w)) for i, w in enumerate(self.windows or (0,) * self.n_layers))
 
 
 _REMAT = {"none": None, "full": jax.checkpoint_policies.nothing_saveable,

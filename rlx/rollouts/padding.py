@@ -125,9 +125,8 @@ def trim(rollouts: records.Rollouts, multiple: int) -> records.Rollouts:
 
   Widths are rounded up, because each new width is a new compilation.
   """
-  full = rollouts.sampler_logps_BT.shape[1]
   longest = int(np.max(np.asarray(rollouts.completion_len_B)))
-  width = min(bucket(longest, multiple), full)
+  width = min(bucket(longest, multiple), rollouts.sampler_logps_BT.shape[1])
   turns = {name: x[:, :width] for name in ("turn_BT", "turn_rewards_BT")
            if (x := getattr(rollouts, name)) is not None}
   return rollouts.replace(tokens_BS=rollouts.tokens_BS[:, :rollouts.prompt_width + width],

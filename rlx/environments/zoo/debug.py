@@ -97,9 +97,8 @@ class Debug:
   role = "tool"
 
   def __init__(self, *, attempts: ranges.Count = 3, cpu_s: ranges.Count = 1,
-               total_s: ranges.Positive = 2.0, memory_mb: ranges.Count = 256,
-               unsafe: bool = False, decrease: ranges.NotNegative = 0.0,
-               sound: ranges.NotNegative = 0.0):
+               total_s: ranges.Positive = 2.0, memory_mb: ranges.Count = 256, unsafe: bool = False,
+               decrease: ranges.NotNegative = 0.0, sound: ranges.NotNegative = 0.0):
     if not unsafe: python.require_sandbox()
     self._attempts, self._decrease, self._sound = attempts, decrease, sound
     self._limits = dict(cpu_s=cpu_s, total_s=total_s, memory_mb=memory_mb, unsafe=unsafe)

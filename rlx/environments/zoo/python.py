@@ -93,9 +93,8 @@ class Python:
   """
   role = "tool"
 
-  def __init__(self, *, calls: ranges.Count = 2, limit: ranges.Count = 20,
-               cpu_s: ranges.Count = 1, total_s: ranges.Positive = 2.0,
-               memory_mb: ranges.Count = 256, unsafe: bool = False):
+  def __init__(self, *, calls: ranges.Count = 2, limit: ranges.Count = 20, cpu_s: ranges.Count = 1,
+               total_s: ranges.Positive = 2.0, memory_mb: ranges.Count = 256, unsafe: bool = False):
     if not unsafe: require_sandbox()
     self._calls, self._limit = calls, limit
     self._limits = dict(cpu_s=cpu_s, total_s=total_s, memory_mb=memory_mb, unsafe=unsafe)

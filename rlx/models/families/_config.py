@@ -1,8 +1,7 @@
 """A family of models: its Hugging Face config.json <-> DecoderConfig."""
 import dataclasses
 import math
-from collections.abc import Set
-from typing import Callable
+from collections.abc import Callable, Set
 
 from rlx.models import transformer
 
