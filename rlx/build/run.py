@@ -143,8 +143,7 @@ def sizes_of(c: keys.Config) -> sizes_lib.Sizes:
 def sampling_options(c: keys.Config, sizes: sizes_lib.Sizes) -> sampling_lib.Options:
   """The sampling.Options of a config."""
   return options_lib.read_options(
-      sampling_lib.Options, c, draw=sizes.draw, first_pass=sizes.first_pass,
-      decoding=c.rollouts.decoding.to_dict())
+      sampling_lib.Options, c, sizes=sizes, decoding=c.rollouts.decoding.to_dict())
 
 
 def _check_learns(c: keys.Config, methods: methods_lib.Methods, learns: str) -> None:
