@@ -93,12 +93,11 @@ def _use_rows(config: keys.Config, splits: dict[str, list[dict]], reward: Reward
               taken: dict[str, Any]) -> None:
   """Makes rows of `_splits` the config's prompts, in <workdir>/rows.jsonl."""
   first = [row for row in itertools.chain(*splits.values())][:2]
+  verifier = ""
   if reward is not None:
     verifier = _use_rewards(config, reward, coefficients or {},
                             [row["columns"] for row in first], taken)
-  elif all("verifier" in row["columns"] for row in itertools.chain(*splits.values())):
-    verifier = ""
-  else:
+  elif not all("verifier" in row["columns"] for row in itertools.chain(*splits.values())):
     raise ValueError("rows: without reward=, the column `verifier` of each row names a function "
                      "such as math_answer.final.")
   path = workdir / "rows.jsonl"

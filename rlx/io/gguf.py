@@ -216,8 +216,7 @@ def _llama3(factors, theta, path):
       vocab_size=1, d_model=1, n_layers=1, n_heads=1, n_kv_heads=1, d_ff=1,
       head_dim=2 * factors.size, rope_theta=theta, rope_scaling=("llama3", *scaling.values()))
   plain = transformer.frequencies(dataclasses.replace(config, rope_scaling=None))[0]
-  expected = plain / transformer.frequencies(config)[0]
-  if not np.allclose(expected, factors, rtol=1e-5, atol=0):
+  if not np.allclose(plain / transformer.frequencies(config)[0], factors, rtol=1e-5, atol=0):
     raise ValueError(f"{path}: {_LLAMA3} is not Llama 3.1's rule with factor {scaling['factor']}, "
                      "which alone is read from GGUF; use the Hugging Face checkpoint.")
   return scaling | {"rope_type": "llama3"}

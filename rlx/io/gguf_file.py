@@ -63,8 +63,7 @@ def read(path: pathlib.Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
   with path.open("rb") as f: data = memoryview(mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ))
   if data[:4] != b"GGUF":
     raise ValueError(f"{path}: starts with {bytes(data[:4])!r}, not with b'GGUF'.")
-  version = int.from_bytes(data[4:8], "little")
-  if version not in (2, 3):
+  if (version := int.from_bytes(data[4:8], "little")) not in (2, 3):
     raise ValueError(f"{path}: version {version}; 2 and 3, little-endian, are read.")
   take = _Taker(path, data, 8)
   n_tensors, n_keys = take.number(_U64), take.number(_U64)
@@ -126,8 +125,7 @@ class _Taker:
     self.left = _VALUES  # Each takes up to 100 bytes.
 
   def bytes(self, n):
-    left = len(self.data) - self.at
-    if n > left:
+    if n > (left := len(self.data) - self.at):
       raise ValueError(f"{self.path}: {self.what} takes {n} bytes, {left} are left; the "
                        "file is truncated or damaged.")
     self.at += n

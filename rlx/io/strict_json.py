@@ -13,8 +13,7 @@ def read(path: pathlib.Path, *, any_name: bool = False, kind: type = dict) -> An
   """The value in a file (a pathlib.Path); Args and Raises as `parse`."""
   if not path.is_file():
     raise ValueError(f"{path}: no such file.")
-  size = path.stat().st_size
-  if size > LARGEST:
+  if (size := path.stat().st_size) > LARGEST:
     raise ValueError(f"{path}: {size} bytes; at most {LARGEST} are read as JSON.")
   return parse(path.read_bytes(), path, any_name=any_name, kind=kind)
 

@@ -25,8 +25,7 @@ def split(batch: Any, n: int, shards: int = 1, group: int = 1) -> Any:
   Raises:
     ValueError: the number of groups is not divisible.
   """
-  rows = len(jax.tree.leaves(batch)[0])
-  if rows % (shards * n * group):
+  if (rows := len(jax.tree.leaves(batch)[0])) % (shards * n * group):
     raise ValueError(f"{rows} rows in groups of {group} do not divide into {n} "
                      f"microbatches on {shards} devices.")
   def leaf(x):

@@ -190,8 +190,7 @@ def add_labels(completions: list[Completion], texts: texts_lib.Texts,
     ValueError: the number of values of a row is not the number of its steps.
   """
   for x, columns in zip(completions, texts.step_columns([x.ids for x in completions])):
-    n = len(x.row.get("values", ()))
-    if n != max(len(columns), 1):
+    if (n := len(x.row.get("values", ()))) != max(len(columns), 1):
       raise ValueError(f"train_prm.rollouts: {x.row['completion']!r} has {n} values for "
                        f"{len(columns)} steps.")
   completions = [x for x in completions if None not in x.row["values"]]

@@ -151,8 +151,7 @@ def _check_room(leaves, config, tokens, to):
   padding = 2 * (config.vocab_size - tokens) * config.d_model
   need = (padding + sum(math.prod(x.shape) for x in leaves.values())) * np.dtype(
       config.param_dtype).itemsize
-  free = shutil.disk_usage(next(p for p in to.parents if p.exists())).free
-  if need > free:
+  if need > (free := shutil.disk_usage(next(p for p in to.parents if p.exists())).free):
     raise ValueError(f"to={str(to)!r}: {need / 1e9:.2f} GB are needed, {free / 1e9:.2f} are free.")
 
 

@@ -81,13 +81,9 @@ def accuracy(lines: list[dict], summary: dict) -> list[tuple]:
   if "after" in summary:  # The summary of train_prm has no accuracies.
     return [(name, *(report_lib.format_interval(summary[when][name])
                      for when in ("before", "after"))) for name in summary["after"]]
-  accuracies = []
-  for name in ("greedy", "sampled"):
-    seen = [l for l in lines if f"eval/{name}" in l]
-    if seen:
-      accuracies.append((name, *(f"{l[f'eval/{name}']:.3f} (step {l['step']})"
-                                 for l in (seen[0], seen[-1]))))
-  return accuracies
+  return [(name, *(f"{l[f'eval/{name}']:.3f} (step {l['step']})" for l in (seen[0], seen[-1])))
+          for name in ("greedy", "sampled")
+          if (seen := [l for l in lines if f"eval/{name}" in l])]
 
 
 def times(lines: list[dict]) -> list[dict]:

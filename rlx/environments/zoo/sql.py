@@ -293,8 +293,7 @@ def expert(prompt: "records.Prompt", rng, *, wrong_rate: ranges.Share = 0.0) -> 
   def slips():
     nonlocal number
     if rng.random() >= wrong_rate: return False
-    absent = [s for s in sources if f" from {s} " not in answer]
-    if absent and rng.random() < 0.5:
+    if (absent := [s for s in sources if f" from {s} " not in answer]) and rng.random() < 0.5:
       replies.append("!" + _change_query(answer, rng.choice(absent), number))
       return True
     number = _wrong_number(meta, answer, rng.permutation(10))

@@ -85,8 +85,7 @@ class Family:
     switches = self.fixed | self.switches(hf, source)
     if self.d_ff in hf: hf["intermediate_size"] = hf[self.d_ff]
     for key in sorted(set(hf) - set(_FIELDS) - _IGNORED - {*self.reads, *self.biases}):
-      allowed = _ONLY.get(key, (None,))
-      if hf[key] not in allowed:
+      if hf[key] not in (allowed := _ONLY.get(key, (None,))):
         raise ValueError(f"{source}: {key}={hf[key]!r:.60} is not supported for {self.model_type}"
                          + (f"; only {allowed[0]!r} is." if key in _ONLY else "."))
     if hf.get("num_key_value_heads") is None:
