@@ -36,8 +36,7 @@ def resolve_methods(c: keys.Config) -> methods_lib.Methods:
         f"advantages has entries {sorted(estimators)}; it needs one for every "
         f"reward term {sorted(terms)}, or `total` alone.")
   def optional(spec: Mapping, key: str) -> resolve.Method | None:
-    if spec["name"] is None: return None
-    return resolve.resolve("losses", spec, key)
+    return None if spec["name"] is None else resolve.resolve("losses", spec, key)
   if "coef" not in c.learner.auxiliary: raise ValueError("learner.auxiliary.coef is missing.")
   auxiliary = {k: v for k, v in c.learner.auxiliary.items() if k != "coef"}
   return methods_lib.Methods(

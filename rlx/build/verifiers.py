@@ -13,7 +13,7 @@ from rlx.build import keys, options as options_lib, plan as plan_lib, validation
 from rlx.core import fields, records, resolve, rng
 from rlx.io import tokenizer as tokenizer_io
 from rlx.learner import hosts
-from rlx.stages import collect, methods as methods_lib, outcomes, texts as texts_lib
+from rlx.stages import methods as methods_lib, outcomes, texts as texts_lib
 from rlx.verifiers import pool
 
 
@@ -70,13 +70,13 @@ def resources_of(c: keys.Config, planned: Sequence[fields.Field],
 
 
 def demonstrations_of(c: keys.Config, texts: texts_lib.Texts,
-                      prompts: Sequence[records.Prompt]) -> collect.Demonstrations:
-  """The demonstrations of the prompts by rollouts.demonstration.
+                      prompts: Sequence[records.Prompt]) -> dict[str, list[int]] | None:
+  """{prompt id: token ids} of rollouts.demonstration; None without it.
 
   Raises:
     ValueError: a demonstration is longer than rollouts.max_tokens.
   """
-  if c.rollouts.demonstration.name is None: return collect.Demonstrations(None)
+  if c.rollouts.demonstration.name is None: return None
   written = resolve.bind("prompts.datasets", c.rollouts.demonstration, "rollouts.demonstration")
   ids_of = {}
   for p in prompts:
@@ -86,7 +86,7 @@ def demonstrations_of(c: keys.Config, texts: texts_lib.Texts,
     if len(ids) > c.rollouts.max_tokens:
       raise ValueError(f"rollouts.max_tokens={c.rollouts.max_tokens}: the demonstration "
                        f"of {p.id!r} has {len(ids)} tokens.")
-  return collect.Demonstrations(ids_of)
+  return ids_of
 
 
 def _answer_ids(c: keys.Config, tokenizer: tokenizer_io.Tokenizer,

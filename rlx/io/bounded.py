@@ -6,6 +6,7 @@ their own, and a tokenizer is tested in one before it is used. The process impor
 it starts in a tenth of a second. A message is a line of JSON: an untrusted file can influence no
 more than the reply.
 """
+import contextlib
 import functools
 import json
 import math
@@ -154,11 +155,9 @@ class Process:
     """
     if self._fault is not None: raise ValueError(self._fault)
     assert self._process.stdin is not None and self._process.stdout is not None  # They are pipes.
-    try:
+    with contextlib.suppress(BrokenPipeError):  # Then there is no reply.
       self._process.stdin.write(json.dumps(request, default=str).encode() + b"\n")
       self._process.stdin.flush()
-    except BrokenPipeError:
-      pass  # Then there is no reply.
     line = self._process.stdout.readline(_LINE)
     if not line.endswith(b"\n"):
       self.close()

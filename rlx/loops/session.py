@@ -163,14 +163,13 @@ def restore(checkpoints: checkpoint.Checkpoints, init: Callable[[], records.Trai
   """
   state, host = init(), host_state.HostState()
   if checkpoints.latest is not None:
-    initial = state
-    state, saved = checkpoints.restore(_select_saved(state))
+    restored, saved = checkpoints.restore(_select_saved(state))
     # A checkpoint of an earlier version may lack entries, or have another name for one.
     saved.setdefault("initial_eval", saved.get("before"))
     names = {f.name for f in dataclasses.fields(host_state.HostState)}
     host = host_state.HostState(**{k: x for k, x in saved.items() if k in names})
-    state = state.replace(reference=initial.reference, prm_reference=initial.prm_reference,
-                          frozen=initial.frozen)
+    state = restored.replace(reference=state.reference, prm_reference=state.prm_reference,
+                             frozen=state.frozen)
     if prompts is not None and host.prompts is not None: prompts.restore(host.prompts)
   host.seconds_before = host.seconds
   return state, host

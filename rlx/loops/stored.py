@@ -11,7 +11,6 @@ A row of a file is one completion:
   sampled     number of tokens sampled for the row, including those sampled for `values`
   label       index of the first wrong step, -1 if all are right; only for evaluation
 """
-import collections
 import dataclasses
 import json
 import math
@@ -231,12 +230,8 @@ def limit_tokens(completions: list[Completion], tokens: int | None, *,
     ValueError: the first completion exceeds the limit.
   """
   if tokens is None: return completions
-  place: list[int] = []
-  seen: collections.Counter = collections.Counter()
-  for x in completions:
-    place.append(seen[x.group] * spread)
-    seen[x.group] += 1
-  order = [completions[i] for i in np.argsort(place, kind="stable")]
+  place = {id(x): i for group in group_completions(completions) for i, x in enumerate(group)}
+  order = sorted(completions, key=lambda x: place[id(x)]) if spread else completions
   spent = np.cumsum([count_sampled_tokens([x]) for x in order])
   if spent[0] > tokens:
     raise ValueError(f"train_prm.max_sampled={tokens}: the first completion took {spent[0]}.")

@@ -108,7 +108,8 @@ def doctor(config: keys.Config, workdir: str | os.PathLike | None = None) -> lis
     constants = {p.id: constant for p, _, constant in build_verifiers.inspect_prompts(
         config, run.prompts.all())}
     # A PRM that is its own reference starts with rewards of 0, whatever was loaded.
-    has_prm = options_lib.setting(config)("prm.path") is not None and run.passes.prm_reference != "self"
+    has_prm = (options_lib.setting(config)("prm.path") is not None
+               and run.passes.prm_reference != "self")
     for finding in check_batch(run, lengths, constants, *first_batch(run, has_prm)):
       report(finding)
   finally:

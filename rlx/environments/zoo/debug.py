@@ -46,6 +46,7 @@ from rlx.core import ranges
 from rlx.environments import interface
 from rlx.environments.zoo import python
 from rlx.prompts import generated
+from rlx.verifiers.sandbox import sandbox
 
 if TYPE_CHECKING: from rlx.core import records
 
@@ -99,7 +100,7 @@ class Debug:
   def __init__(self, *, attempts: ranges.Count = 3, cpu_s: ranges.Count = 1,
                total_s: ranges.Positive = 2.0, memory_mb: ranges.Count = 256, unsafe: bool = False,
                decrease: ranges.NotNegative = 0.0, sound: ranges.NotNegative = 0.0):
-    if not unsafe: python.require_sandbox()
+    if not unsafe: sandbox.bubblewrap("environment.unsafe")
     self._attempts, self._decrease, self._sound = attempts, decrease, sound
     self._limits = dict(cpu_s=cpu_s, total_s=total_s, memory_mb=memory_mb, unsafe=unsafe)
 
