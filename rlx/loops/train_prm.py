@@ -96,7 +96,8 @@ def _place(run: build.Run, state: records.TrainState, annotated: annotate.Annota
            labels_BT: np.ndarray) -> place.Placed:
   """The batch on the mesh: with log-probs, or with labels for a head."""
   if run.passes.head_parts is None: return run.score(state, run.place(annotated))
-  return run.place(annotated.replace(batch=annotated.batch.replace(labels_BT=labels_BT))).append(0)
+  batch = annotated.batch.replace(labels_BT=labels_BT)
+  return run.place(dataclasses.replace(annotated, batch=batch)).append(0)
 
 
 def _measure(batch: records.Batch) -> dict[str, jax.Array]:
