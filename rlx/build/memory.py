@@ -55,8 +55,7 @@ def check(run: run_lib.Run, workdir: str | os.PathLike, setting: str,
     print(memory.table(held, stages, limit, source))
   message = refusal(run, held, stages, limit)
   if message is None: return
-  if setting == "error":
-    raise ValueError(f"memory: {message}; or memory_check=warn to try.")
+  if setting == "error": raise ValueError(f"memory: {message}; or memory_check=warn to try.")
   print(f"rlx: memory: {message}.", file=sys.stderr)
 
 

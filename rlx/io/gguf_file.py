@@ -71,14 +71,12 @@ def read(path: pathlib.Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
   for i in range(n_keys):
     take.what = f"key {i} of {n_keys}"
     key = take.what = take.text(is_name=True)
-    if key in meta:
-      raise ValueError(f"{path}: {key} stands twice.")
+    if key in meta: raise ValueError(f"{path}: {key} stands twice.")
     meta[key] = take.value(take.number(_U32))
   for i in range(n_tensors):
     take.what = f"tensor {i} of {n_tensors}"
     name = take.what = take.text(is_name=True) or take.what
-    if name in infos:
-      raise ValueError(f"{path}: {name} stands twice.")
+    if name in infos: raise ValueError(f"{path}: {name} stands twice.")
     n_axes = take.number(_U32)
     if not 1 <= n_axes <= 4:
       raise ValueError(f"{path}: {name} has {n_axes} axes; 1 to 4 are allowed.")

@@ -231,8 +231,7 @@ def wrap(hf: Any, eos_ids: Iterable[int] = ()) -> Tokenizer:
   vocabulary = hf.get_vocab()
   ids = {*eos_ids, *(vocabulary[t] for t in _CHAT_ENDS if t in vocabulary)}
   if hf.eos_token_id is not None: ids.add(hf.eos_token_id)
-  if not ids:
-    raise ValueError("The tokenizer has no EOS; completions could not end.")
+  if not ids: raise ValueError("The tokenizer has no EOS; completions could not end.")
   pad = min(ids) if hf.pad_token_id is None else hf.pad_token_id
   bos = hf.bos_token_id
   has_bos = bos is not None and hf.encode("", add_special_tokens=True)[:1] == [bos]

@@ -165,8 +165,7 @@ class _Program:
     constants = [int(match[1]) for x in ops.values() if x.kind == "constant"
                  and (match := re.match(r"(\d+)\)", x.text))]
     if root.kind == "fusion" and len(constants) == 1 and len(ops) <= 4: return constants[0]
-    if self.longest is None:
-      raise ValueError(f"{op.name}: a loop without a count.")
+    if self.longest is None: raise ValueError(f"{op.name}: a loop without a count.")
     return self.longest
 
   def _receive(self, op, channels):

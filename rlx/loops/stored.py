@@ -141,8 +141,7 @@ def read(path: str | os.PathLike, texts: texts_lib.Texts) -> list[Completion]:
       is too long; the message names the file and the line.
   """
   path, completions = pathlib.Path(path), []
-  if not path.is_file():
-    raise ValueError(f"train_prm: no file {path}.")
+  if not path.is_file(): raise ValueError(f"train_prm: no file {path}.")
   for i, row in io_rows.read_lines(path):
     where, prompt = f"{path}:{i}", row.get("prompt")
     if prompt is None and isinstance(row.get("question"), str):
@@ -160,13 +159,11 @@ def read(path: str | os.PathLike, texts: texts_lib.Texts) -> list[Completion]:
     if row.get("finish", "eos") == "eos": ids[1].append(texts.tokenizer.end_id)
     for key, n, most in (("prompts.max_tokens", len(ids[0]), texts.prompt_tokens),
                          ("rollouts.max_tokens", len(ids[1]), texts.completion_tokens)):
-      if not 0 < n <= most:
-        raise ValueError(f"{where} has {n} tokens; {key}={most}.")
+      if not 0 < n <= most: raise ValueError(f"{where} has {n} tokens; {key}={most}.")
     verdict = row["verdict"]
     completions.append(Completion(row, ids[0], ids[1], group=str(row.get("group", prompt)),
                                   verdict=math.nan if verdict is None else float(verdict)))
-  if not completions:
-    raise ValueError(f"{path}: no rows.")
+  if not completions: raise ValueError(f"{path}: no rows.")
   return completions
 
 

@@ -119,8 +119,7 @@ def _run_source(workdir, name, is_peft):
   checkpoints = checkpoint.Checkpoints(workdir)
   step = checkpoints.latest
   checkpoints.close()
-  if step is None:
-    raise ValueError(f"source={str(workdir)!r}: the run has no checkpoint.")
+  if step is None: raise ValueError(f"source={str(workdir)!r}: the run has no checkpoint.")
   for key in _RUN_KEYS:
     if key not in c: raise ValueError(f"{file}: {key} is missing.")
     ranges.check(f"{file}: {key}", c[key], keys.find_range(key))

@@ -225,8 +225,7 @@ def _content(body):
     content, finish = choice["message"]["content"], choice.get("finish_reason")
   except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
     content = finish = None
-  if not isinstance(content, str):
-    raise errors.Unknown(f"not a chat completion: {body[:80]!r}")
+  if not isinstance(content, str): raise errors.Unknown(f"not a chat completion: {body[:80]!r}")
   # The last line may be incomplete, such as 1 of 10.
   if finish == "length": raise errors.Unknown(f"cut by max_tokens: {content[-80:]!r}")
   return content

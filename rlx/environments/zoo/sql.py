@@ -213,8 +213,7 @@ def generate(seed, index, tables=3, rows=6, kinds=("one",), split="train"):
     raise ValueError(f"prompts.options.kinds={kinds!r}: one or more of {KINDS}.")
   ranges.check("prompts.options.tables", tables, ranges.Range(1, len(TABLES), is_whole=True))
   ranges.check("prompts.options.rows", rows, ranges.Range(3, 10, is_whole=True))
-  if tables == 1 and "join" in kinds:
-    raise ValueError("prompts.options.tables=1: a join needs 2.")
+  if tables == 1 and "join" in kinds: raise ValueError("prompts.options.tables=1: a join needs 2.")
   while True:
     letters = "".join(rng.sample(COLUMNS, 2 * tables))
     columns = {table: letters[2 * i:2 * i + 2] for i, table in enumerate(TABLES[:tables])}
