@@ -120,19 +120,16 @@ def sample(model: str, prompts: Sequence[Any], *, per_prompt: int = 1, max_token
     ValueError: there is no such model, or the model cannot read a prompt; one line.
   """
   import numpy as np
-  from rlx.core import records
-  from rlx.core import rng
+  from rlx.core import records, rng
   from rlx.learner import hosts
-  from rlx.rollouts import padding
-  from rlx.rollouts import sampler
+  from rlx.rollouts import padding, sampler
   config, params, tokenizer = _load(model)
   ids = [_encode(tokenizer, prompt, i) for i, prompt in enumerate(prompts)]
   if not ids: return []
   longest = max(map(len, ids))
   _check_length(model, config, longest + max_tokens)
   draw = sampler.make(config, group=per_prompt, max_tokens=max_tokens, chunk=min(max_tokens, 64),
-                      temperature=temperature, eos_ids=tokenizer.eos_ids,
-                      pad_id=tokenizer.pad_id)
+                      temperature=temperature, eos_ids=tokenizer.eos_ids, pad_id=tokenizer.pad_id)
   rollouts = hosts.fetch(draw(
       params, *padding.pad_left(ids, padding.bucket(longest, _COLUMNS), tokenizer.pad_id),
       np.arange(len(ids), dtype=np.uint32), rng.key(seed, "sample")))
@@ -171,8 +168,7 @@ def score(model: str, reference: str, texts: Sequence[tuple[Any, str]], *,
   import jax
   import numpy as np
   from rlx.models import logps
-  from rlx.rollouts import padding
-  from rlx.rollouts import trajectories
+  from rlx.rollouts import padding, trajectories
   if not texts: return []
   config, params, tokenizer = _load(model)
   ref_config, ref_params, ref_tokenizer = _load(reference)
@@ -189,9 +185,8 @@ def score(model: str, reference: str, texts: Sequence[tuple[Any, str]], *,
   _check_length(model, config, max(map(len, prompts)) + longest)
   # Each shape is a program: there are few, because rows and columns are rounded up.
   fill = (1 << (len(texts) - 1).bit_length()) - len(texts)
-  rows = trajectories.pairs(
-      prompts + prompts[:1] * fill, completions + completions[:1] * fill, tokenizer,
-      padding.bucket(longest, _COLUMNS), _COLUMNS)
+  rows = trajectories.pairs(prompts + prompts[:1] * fill, completions + completions[:1] * fill,
+                            tokenizer, padding.bucket(longest, _COLUMNS), _COLUMNS)
   # The same function in every call, so that jax finds what it compiled for an earlier one.
   run = jax.jit(logps.of_rollouts, static_argnames=("config", "with_entropy"))
   logps_BT, ref_logps_BT = (

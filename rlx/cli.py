@@ -28,8 +28,7 @@ COMMANDS = {
                "check a config on its first batch, and the metrics of a run in workdir"),
     "view": ("rlx.tools.view:main", "WORKDIR ...", "write a run's report, one HTML page"),
     "convert": ("rlx.tools.convert:main", "source=MODEL to=FOLDER [key=value ...]",
-                "convert a run or a model to another format"),
-}
+                "convert a run or a model to another format")}
 HELP = """\
 rlx: reinforcement learning of language models with verifiable and process rewards.
 
@@ -81,15 +80,13 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
     near = "".join(f"; did you mean {x}?" for x in difflib.get_close_matches(command, COMMANDS, 1))
     raise ValueError(f"no command {command!r}{near}; there are {', '.join(COMMANDS)}.")
   path, arguments, _ = COMMANDS[command]
-  if arguments != "CONFIG":
-    fn = resolve.lookup("", path)
-    return lambda: fn(*words), None
+  fn = resolve.lookup("", path)
+  if arguments != "CONFIG": return lambda: fn(*words), None
   has_name = bool(words) and "=" not in words[0]
   values = dict(map(terminal.split_pair, _join_options(words[has_name:])))
   name = words[0] if has_name else values.pop("config", None)
   if not name: raise ValueError(f"rlx {command} CONFIG: a config is needed, such as quickstart.")
   given_hosts = values.pop("hosts", None)
-  fn = resolve.lookup("", path)
   parameters = inspect.signature(fn).parameters
   more = {key: values.pop(key) for key, p in parameters.items()
           if p.kind is p.KEYWORD_ONLY and key in values}

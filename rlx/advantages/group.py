@@ -168,8 +168,7 @@ def pass_at_k_training(rewards_PG: Array, learn_PG: Array, *, k: ranges.Count = 
     ...                          k=2).round(1)
     Array([[ 1. , -0.3, -0.3, -0.3]], dtype=float32)
   """
-  group = learn_PG.shape[1]
-  if k >= group: raise ValueError(f"k={k!r}: less than the group's {group}.")
+  if k >= (group := learn_PG.shape[1]): raise ValueError(f"k={k!r}: less than the group's {group}.")
   good_PG = learn_PG & (rewards_PG > 0)
   n_P1 = jnp.sum(learn_PG, axis=1, keepdims=True)
   c_P1 = jnp.sum(good_PG, axis=1, keepdims=True)

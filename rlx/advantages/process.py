@@ -130,8 +130,7 @@ def grpo(rewards_BT: Array, learn_BT: Array, learn_PG: Array, *, gamma: ranges.S
   """
   rewards_PGT, mean_PG, n_P1 = _groups(rewards_BT, learn_BT, learn_PG)
   mean_P1 = masked.mean(mean_PG, learn_PG, axis=1, keepdims=True)
-  var_P1 = masked.var(mean_PG, learn_PG, axis=1, keepdims=True)
-  std_P1 = masked.root(var_P1)
+  std_P1 = masked.root(masked.var(mean_PG, learn_PG, axis=1, keepdims=True))
   scaled_PGT = ((rewards_PGT - mean_P1[:, :, None])
                 / (jnp.maximum(std_P1, std_floor) + eps)[:, :, None])
   return _to_go(scaled_PGT, learn_BT, learn_PG & (n_P1 > 1), gamma)

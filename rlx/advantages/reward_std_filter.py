@@ -42,8 +42,7 @@ def running_mean(rewards_PG: Array, learn_PG: Array, ema: Array, step: Array | i
     >>> keep_P
     Array([ True, False], dtype=bool)
   """
-  if filter_from < start:
-    raise ValueError(f"filter_from={filter_from}: must be >= start={start}.")
+  if filter_from < start: raise ValueError(f"filter_from={filter_from}: must be >= start={start}.")
   std_P = masked.root(masked.var(rewards_PG, learn_PG, axis=1))
   # A comparison with NaN is False: nothing is left out before there is a mean.
   keep_P = ~((step >= filter_from) & (std_P < fraction * ema))

@@ -29,8 +29,7 @@ def return_to_go(rewards_BT: Array, learn_BT: Array, *, gamma: ranges.Share = 1.
     >>> temporal.return_to_go(jnp.array([[0., 0., 1.]]), jnp.ones((1, 3), bool), gamma=.5)
     Array([[0.25, 0.5 , 1.  ]], dtype=float32)
   """
-  decay_BT = _decay(gamma, learn_BT, rewards_BT.dtype)
-  return masked.accumulate(rewards_BT, decay_BT, reverse=True)
+  return masked.accumulate(rewards_BT, _decay(gamma, learn_BT, rewards_BT.dtype), reverse=True)
 
 
 @method

@@ -47,8 +47,7 @@ def to_go(rewards_BT: Array, turn_ends_BT: Array, learn_BT: Array, *,
 
 @method
 def gae(rewards_BT: Array, turn_ends_BT: Array, learn_BT: Array, values_BT: Array, *,
-        gamma: ranges.Share = 1.0, lam: ranges.Share = 1.0,
-        token_lam: ranges.Share = 1.0) -> Array:
+        gamma: ranges.Share = 1.0, lam: ranges.Share = 1.0, token_lam: ranges.Share = 1.0) -> Array:
   """Generalized advantage estimation in which time is counted in turns.
 
     delta_t = r_t + d_t V_{t+1} - V_t      V after the last token = 0
@@ -268,9 +267,8 @@ def _turns(rewards_BT, turn_BT, learn_BT, learn_PG):
   all episodes, whatever the lengths of their turns: equal rewards have equal returns.
   """
   has_BT = learn_BT & learn_PG.reshape(-1, 1)
-  zeros_BK = jnp.zeros_like(rewards_BT)
   at = jnp.arange(len(turn_BT))[:, None], jnp.where(has_BT, turn_BT, 0)
-  return (zeros_BK.at[at].add(masked.where_valid(rewards_BT, has_BT)),
+  return (jnp.zeros_like(rewards_BT).at[at].add(masked.where_valid(rewards_BT, has_BT)),
           jnp.zeros_like(has_BT).at[at].max(has_BT))
 
 

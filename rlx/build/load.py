@@ -69,8 +69,7 @@ def load_config(name: str) -> Any:
   module = importlib.util.module_from_spec(spec)
   spec.loader.exec_module(module)
   if not hasattr(module, "get_config"): raise ValueError(f"{path} has no function get_config.")
-  config = module.get_config(*[variant] if variant else [])
-  return config.lock()
+  return module.get_config(*[variant] if variant else []).lock()
 
 
 def _config_of_run(folder: str) -> Any:

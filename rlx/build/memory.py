@@ -18,6 +18,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from rlx.build import run as run_lib
 from rlx.core import records
@@ -28,8 +29,7 @@ from rlx.stages import learner as learner_lib, passes as passes_lib
 _SURE = 0.4  # The steps are not compiled if the estimate is below this share of the device.
 _SAMPLING, _EVALUATION = "KV cache of sampling", "KV cache of evaluation"
 _SCORING = "activations of scoring"
-_UPDATE = {"prm": "activations of the PRM update",
-           "value": "activations of the value update",
+_UPDATE = {"prm": "activations of the PRM update", "value": "activations of the value update",
            "learner": "activations of the policy update"}
 
 
@@ -55,8 +55,7 @@ def check(run: run_lib.Run, workdir: str | os.PathLike, setting: str,
     print(memory.table(held, stages, limit, source))
   message = refusal(run, held, stages, limit)
   if message is None: return
-  if setting == "error":
-    raise ValueError(f"memory: {message}; or memory_check=warn to try.")
+  if setting == "error": raise ValueError(f"memory: {message}; or memory_check=warn to try.")
   print(f"rlx: memory: {message}.", file=sys.stderr)
 
 
@@ -84,11 +83,9 @@ def count_state_bytes(state: records.TrainState) -> dict[str, int]:
   """Returns {term: bytes} of the TrainState, which is held during the whole run."""
   terms = {"policy + optimizer": (state.policy, state.policy_opt),
            "PRM + optimizer": (state.prm, state.prm_opt),
-           "value model + optimizer": (state.value, state.value_opt),
-           "frozen base": state.frozen,
+           "value model + optimizer": (state.value, state.value_opt), "frozen base": state.frozen,
            "reference": state.reference, "KL reference": state.kl_reference,
-           "sampler's copy": state.sampler,
-           "PRM reference": state.prm_reference}
+           "sampler's copy": state.sampler, "PRM reference": state.prm_reference}
   return {name: n for name, tree in terms.items() if (n := memory.tree_bytes(tree))}
 
 
@@ -124,8 +121,7 @@ def cache_bytes(run: run_lib.Run) -> dict[str, int]:
         + size.layer_bytes(m, prompts // run.passes.shards, sizes.prompt_tokens, 0))
     return weights + max(kv, prefill, 0 if mesh.shape["fsdp"] == 1 else piece)
   return {_SAMPLING: cache(sizes.draw, sizes.first_pass, run.sampling.slots["train"]),
-          _EVALUATION: cache(
-              sizes.eval_batch, sizes.eval_samples, run.sampling.slots["sampled"])}
+          _EVALUATION: cache(sizes.eval_batch, sizes.eval_samples, run.sampling.slots["sampled"])}
 
 
 def estimate_bytes(run: run_lib.Run, state: records.TrainState) -> dict[str, int]:
@@ -258,8 +254,10 @@ def trace_steps(run: run_lib.Run, state: records.TrainState) -> Iterator[Program
   if not run.update_policy.learner.has_one_step: trained = trained.replace(old_logps_BT=logps_BT)
 
   def plan(rows_: int, parts: int) -> packing.Plan | None:
-    # For rows of full length; it does not depend on the model.
-    return rows(passes_lib.full_plan(o.models["policy"], o.mesh, rows_, x, t, parts, pack=o.pack))
+    # The largest: for rows of full length without shared prompts. It does not depend on the model.
+    if not o.pack: return None
+    return rows(packing.plan(np.full(rows_, x), np.full(rows_, t), x, t, o.models["policy"],
+                             parts=parts * o.shards))
 
   def update(name: str, params: records.Params, opt_state: Any, batch: records.Batch,
              kl_coef_B: Any = None) -> Program:
@@ -277,7 +275,7 @@ def trace_steps(run: run_lib.Run, state: records.TrainState) -> Iterator[Program
   for name, model, temperature in (("policy", "policy", o.temperature),
                                    ("reference", "policy", 1.0), ("prm", "prm", 1.0)):
     if getattr(state, name) is not None:
-      fn = passes_lib.compile_logps(o.models[model], temperature, o.parts, o.shards)
+      fn = passes_lib.compile_logps(o.models[model], temperature, o.parts, o.shards, ())
       params = state.join_params(name)
       yield Program(_SCORING, f"scoring, {name}",
                     fn.trace(params, rollouts, plan(b, o.parts)), params)

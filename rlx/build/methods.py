@@ -36,13 +36,11 @@ def resolve_methods(c: keys.Config) -> methods_lib.Methods:
         f"advantages has entries {sorted(estimators)}; it needs one for every "
         f"reward term {sorted(terms)}, or `total` alone.")
   def optional(spec: Mapping, key: str) -> resolve.Method | None:
-    if spec["name"] is None: return None
-    return resolve.resolve("losses", spec, key)
+    return None if spec["name"] is None else resolve.resolve("losses", spec, key)
   if "coef" not in c.learner.auxiliary: raise ValueError("learner.auxiliary.coef is missing.")
   auxiliary = {k: v for k, v in c.learner.auxiliary.items() if k != "coef"}
   return methods_lib.Methods(
-      rewards, estimators,
-      policy=resolve.resolve("losses", c.learner.loss, "learner.loss"),
+      rewards, estimators, policy=resolve.resolve("losses", c.learner.loss, "learner.loss"),
       rollout_correction=optional(c.learner.rollout_correction, "learner.rollout_correction"),
       token_weight=optional(c.learner.token_weight, "learner.token_weight"),
       auxiliary=optional(auxiliary, "learner.auxiliary"),
@@ -50,14 +48,11 @@ def resolve_methods(c: keys.Config) -> methods_lib.Methods:
       prm_beta=bind_schedule("prm.beta_schedule", c.prm.beta, c.prm.beta_schedule),
       select_completions=resolve.resolve("rollouts", c.rollouts.select_completions,
                                          "rollouts.select_completions"),
-      filter_groups=resolve.resolve("rollouts", c.rollouts.filter_groups,
-                                    "rollouts.filter_groups"),
+      filter_groups=resolve.resolve("rollouts", c.rollouts.filter_groups, "rollouts.filter_groups"),
       reward_std_filter=None if c.learner.reward_std_filter.name is None else resolve.bind(
           "advantages", c.learner.reward_std_filter, "learner.reward_std_filter", n_given=4),
-      budget=_budget(c),
-      anneal=_anneal(c),
-      has_kl_reward=kl and c.kl.place == "reward",
-      has_kl_loss=kl and c.kl.place == "loss")
+      budget=_budget(c), anneal=_anneal(c),
+      has_kl_reward=kl and c.kl.place == "reward", has_kl_loss=kl and c.kl.place == "loss")
 
 
 def bind_schedule(key: str, peak: float, section: Mapping) -> schedule.Schedule:

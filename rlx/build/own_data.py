@@ -1,4 +1,5 @@
 """Rows and reward functions of a call of `rlx.train` as parts of a config."""
+import contextlib
 import itertools
 import json
 import os
@@ -75,10 +76,8 @@ def _name_of(fn: Callable, taken: dict[str, Any]) -> str:
   """
   path = f"{fn.__module__}:{getattr(fn, '__qualname__', '')}"
   if fn.__module__ in sys.modules:
-    try:
+    with contextlib.suppress(ValueError):
       if resolve.lookup("", path) is fn: return path
-    except ValueError:
-      pass
   module = sys.modules.setdefault("rlx.given", types.ModuleType("rlx.given"))
   stem = re.sub(r"\W", "", getattr(fn, "__name__", "")) or "function"
   name = next(n for n in itertools.chain([stem], (f"{stem}_{i}" for i in itertools.count(2)))
@@ -93,12 +92,11 @@ def _use_rows(config: keys.Config, splits: dict[str, list[dict]], reward: Reward
               taken: dict[str, Any]) -> None:
   """Makes rows of `_splits` the config's prompts, in <workdir>/rows.jsonl."""
   first = [row for row in itertools.chain(*splits.values())][:2]
+  verifier = ""
   if reward is not None:
     verifier = _use_rewards(config, reward, coefficients or {},
                             [row["columns"] for row in first], taken)
-  elif all("verifier" in row["columns"] for row in itertools.chain(*splits.values())):
-    verifier = ""
-  else:
+  elif not all("verifier" in row["columns"] for row in itertools.chain(*splits.values())):
     raise ValueError("rows: without reward=, the column `verifier` of each row names a function "
                      "such as math_answer.final.")
   path = workdir / "rows.jsonl"

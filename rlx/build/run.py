@@ -109,9 +109,8 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
       texts, build_verifiers.prompt_rows_of(c, methods, tokenizer, verifier_pool,
                                             train_prompts + eval_prompts),
       verifiers, build_verifiers.readers_of(c, methods))
-  stages = updates.device_stages(
-      c, methods, configs, mesh, optimizers, token_id=updates.find_token_id(c, tokenizer),
-      learns=learns)
+  stages = updates.device_stages(c, methods, configs, mesh, optimizers,
+                                 token_id=updates.find_token_id(c, tokenizer), learns=learns)
   planned = stages["planned"]
   prompts = None if "train" not in splits else iterator.PromptIterator(
       train_prompts, seed=c.seed, paired=c.prompts.paired)
@@ -144,8 +143,7 @@ def sizes_of(c: keys.Config) -> sizes_lib.Sizes:
 def sampling_options(c: keys.Config, sizes: sizes_lib.Sizes) -> sampling_lib.Options:
   """The sampling.Options of a config."""
   return options_lib.read_options(
-      sampling_lib.Options, c, draw=sizes.draw, first_pass=sizes.first_pass,
-      decoding=c.rollouts.decoding.to_dict())
+      sampling_lib.Options, c, sizes=sizes, decoding=c.rollouts.decoding.to_dict())
 
 
 def _check_learns(c: keys.Config, methods: methods_lib.Methods, learns: str) -> None:

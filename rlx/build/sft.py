@@ -69,10 +69,9 @@ class Sft:
   @functools.cached_property
   def update(self) -> jax.stages.Wrapped:
     """The jitted step: (params, opt_state, Rollouts) -> params, opt_state, metrics, None."""
-    return learner_step.make(
-        self._loss, self.optimizer, microbatches=self.microbatches,
-        shards=sharding.row_shards(self.mesh),
-        pinned=functools.partial(sharding.pin, mesh=self.mesh))
+    return learner_step.make(self._loss, self.optimizer, microbatches=self.microbatches,
+                             shards=sharding.row_shards(self.mesh),
+                             pinned=functools.partial(sharding.pin, mesh=self.mesh))
 
   def _loss(self, params: records.Params,
             rollouts: records.Rollouts) -> tuple[records.Weighted, dict, None]:
@@ -108,5 +107,4 @@ def build_sft(config: keys.Config) -> Sft:
   return options_lib.read_options(
       Sft, c, model=build_models.adapt_to_mesh(model_config, mesh), params=params,
       tokenizer=tokenizer, texts=texts, prompts=prompts, demonstrate=demonstrate,
-      dialogues=dialogues,
-      optimizer=updates.optimizer_of(c, "sft"), mesh=mesh)
+      dialogues=dialogues, optimizer=updates.optimizer_of(c, "sft"), mesh=mesh)

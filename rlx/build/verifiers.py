@@ -13,7 +13,7 @@ from rlx.build import keys, options as options_lib, plan as plan_lib, validation
 from rlx.core import fields, records, resolve, rng
 from rlx.io import tokenizer as tokenizer_io
 from rlx.learner import hosts
-from rlx.stages import collect, methods as methods_lib, outcomes, texts as texts_lib
+from rlx.stages import methods as methods_lib, outcomes, texts as texts_lib
 from rlx.verifiers import pool
 
 
@@ -70,13 +70,13 @@ def resources_of(c: keys.Config, planned: Sequence[fields.Field],
 
 
 def demonstrations_of(c: keys.Config, texts: texts_lib.Texts,
-                      prompts: Sequence[records.Prompt]) -> collect.Demonstrations:
-  """The demonstrations of the prompts by rollouts.demonstration.
+                      prompts: Sequence[records.Prompt]) -> dict[str, list[int]] | None:
+  """{prompt id: token ids} of rollouts.demonstration; None without it.
 
   Raises:
     ValueError: a demonstration is longer than rollouts.max_tokens.
   """
-  if c.rollouts.demonstration.name is None: return collect.Demonstrations(None)
+  if c.rollouts.demonstration.name is None: return None
   written = resolve.bind("prompts.datasets", c.rollouts.demonstration, "rollouts.demonstration")
   ids_of = {}
   for p in prompts:
@@ -86,7 +86,7 @@ def demonstrations_of(c: keys.Config, texts: texts_lib.Texts,
     if len(ids) > c.rollouts.max_tokens:
       raise ValueError(f"rollouts.max_tokens={c.rollouts.max_tokens}: the demonstration "
                        f"of {p.id!r} has {len(ids)} tokens.")
-  return collect.Demonstrations(ids_of)
+  return ids_of
 
 
 def _answer_ids(c: keys.Config, tokenizer: tokenizer_io.Tokenizer,
@@ -101,9 +101,8 @@ def _answer_ids(c: keys.Config, tokenizer: tokenizer_io.Tokenizer,
     ids_of[p.id] = ids = tokenizer.encode(c.likelihood.answer.replace("{}", p.answer),
                                           add_bos=False)
     if not p.answer or len(ids) > most:
-      raise ValueError(f"likelihood.max_tokens={most}: the reference answer of "
-                       f"{p.id!r} has {len(ids) if p.answer else 0} tokens; 1 to "
-                       f"{most} are allowed.")
+      raise ValueError(f"likelihood.max_tokens={most}: the reference answer of {p.id!r} has "
+                       f"{len(ids) if p.answer else 0} tokens; 1 to {most} are allowed.")
   return ids_of
 
 
@@ -122,11 +121,6 @@ def check_prompts(c: keys.Config, prompts: list[records.Prompt]) -> None:
   if errors:
     more = f" ({len(errors) - 1} more such prompts)" if len(errors) > 1 else ""
     raise ValueError(f"{errors[0].rstrip('.')}.{more}")
-
-
-def find_constants(c: keys.Config, prompts: list[records.Prompt]) -> dict[str, str | None]:
-  """{id: the answer that passes whatever the question is, or None} of `inspect_prompts`."""
-  return {p.id: constant for p, _, constant in inspect_prompts(c, prompts)}
 
 
 def inspect_prompts(c: keys.Config, prompts: list[records.Prompt]

@@ -30,8 +30,7 @@ def dims(**arrays: Any) -> dict[str, int]:
   for name, x in arrays.items():
     axes = name.rpartition("_")[2]
     if x.ndim != len(axes):
-      raise ValueError(f"{name} must have axes [{', '.join(axes)}], "
-                       f"got shape {x.shape}.")
+      raise ValueError(f"{name} must have axes [{', '.join(axes)}], got shape {x.shape}.")
     for axis, size in zip(axes, x.shape):
       if sizes.setdefault(axis, size) != size:
         raise ValueError(f"Axis {axis} is {sizes[axis]} above but {size} in "

@@ -68,10 +68,9 @@ def field(dtype, *, where="host", options=None, needs=None, statistic=()):
   """
   def declare(fn):
     parameters = inspect.signature(fn).parameters.values()
-    fn.field = Field(
-        fn.__name__, dtype, (inspect.getdoc(fn) or "").partition("\n")[0], where, fn,
-        reads=tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD),
-        options=options or {}, needs=needs or {}, statistic=statistic)
+    fn.field = Field(fn.__name__, dtype, (inspect.getdoc(fn) or "").partition("\n")[0], where, fn,
+                     reads=tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD),
+                     options=options or {}, needs=needs or {}, statistic=statistic)
     return fn
   return declare
 
@@ -139,9 +138,8 @@ def plan(declared, readers, resources, setting):
       if name in declared and find_missing_key(declared[name], setting) is None:
         need(name, reader.key)
   for name in order:
-    late = [r for r in declared[name].reads if r in declared and STAGES.index(
-        declared[r].where) > STAGES.index(declared[name].where)]
-    if late:
+    if late := [r for r in declared[name].reads if r in declared and STAGES.index(
+        declared[r].where) > STAGES.index(declared[name].where)]:
       raise ValueError(f"{name} is computed in the stage {declared[name].where!r} and reads "
                        f"{late[0]}, which is computed later.")
   return [declared[name] for name in order]

@@ -89,19 +89,21 @@ class Rollouts(flax.struct.PyTreeNode):
     return columns_1T < self.completion_len_B[:, None]
 
   @property
+  def _from_start_BS(self):
+    """Position of each token in its own sequence; below 0 on left padding."""
+    start_B1 = (self.prompt_width - self.prompt_len_B)[:, None]
+    return jnp.arange(self.tokens_BS.shape[1])[None, :] - start_B1
+
+  @property
   def positions_BS(self):
     """Position of each token in its own sequence; 0 on left padding."""
-    columns_1S = jnp.arange(self.tokens_BS.shape[1])[None, :]
-    start_B1 = (self.prompt_width - self.prompt_len_B)[:, None]
-    return jnp.maximum(columns_1S - start_B1, 0)
+    return jnp.maximum(self._from_start_BS, 0)
 
   @property
   def valid_BS(self):
     """True on prompt and completion tokens."""
-    columns_1S = jnp.arange(self.tokens_BS.shape[1])[None, :]
-    start_B1 = (self.prompt_width - self.prompt_len_B)[:, None]
-    end_B1 = (self.prompt_width + self.completion_len_B)[:, None]
-    return (columns_1S >= start_B1) & (columns_1S < end_B1)
+    length_B1 = (self.prompt_len_B + self.completion_len_B)[:, None]
+    return (self._from_start_BS >= 0) & (self._from_start_BS < length_B1)
 
 
 # What the rollouts and the verifiers give, and what stages after the forward passes set.
@@ -133,8 +135,7 @@ FIELDS = (
           "differentiable.", where="later", needs={"distribution.top": 0},
           statistic=("top", "distribution.top")),
     Field("mean_logps_BT", np.float32, "Mean log-prob of all tokens of the vocabulary; "
-          "differentiable.", where="later", statistic=("mean",)),
-)
+          "differentiable.", where="later", statistic=("mean",)))
 GIVEN = tuple(f for f in FIELDS if f.where == "given")
 DERIVED = ("learn_B", "learn_BT", "lengths_B", "scores_B")  # Properties, not columns.
 

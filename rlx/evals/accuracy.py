@@ -1,7 +1,6 @@
 """Accuracy of a policy on held-out prompts, with an interval."""
 import math
-from collections.abc import Sequence
-from typing import Callable
+from collections.abc import Callable, Sequence
 
 import jax
 import numpy as np

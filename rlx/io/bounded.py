@@ -6,6 +6,7 @@ their own, and a tokenizer is tested in one before it is used. The process impor
 it starts in a tenth of a second. A message is a line of JSON: an untrusted file can influence no
 more than the reply.
 """
+import contextlib
 import functools
 import json
 import math
@@ -86,8 +87,7 @@ def _renderer():
 
   def render(template, values):
     text = compiled(template).render(**values)
-    if len(text) > LONGEST:
-      raise ValueError(f"{len(text)} characters; at most {LONGEST} are read")
+    if len(text) > LONGEST: raise ValueError(f"{len(text)} characters; at most {LONGEST} are read")
     return text
 
   return render
@@ -122,8 +122,7 @@ def _try(core, text):
     ids = core.encode(text).ids
   except Exception:  # pylint: disable=broad-exception-caught
     return  # A character has no token.
-  most = _GROWTH * (len(text.encode()) + 16)
-  if len(ids) > most:
+  if len(ids) > _GROWTH * (len(text.encode()) + 16):
     raise ValueError(f"{len(ids)} tokens for {text[:20]!r}... of {len(text)} characters")
   made, longest = core.decode(ids, skip_special_tokens=False), max(
       (len(core.id_to_token(i) or "") for i in set(ids)), default=0)
@@ -155,11 +154,9 @@ class Process:
     """
     if self._fault is not None: raise ValueError(self._fault)
     assert self._process.stdin is not None and self._process.stdout is not None  # They are pipes.
-    try:
+    with contextlib.suppress(BrokenPipeError):  # Then there is no reply.
       self._process.stdin.write(json.dumps(request, default=str).encode() + b"\n")
       self._process.stdin.flush()
-    except BrokenPipeError:
-      pass  # Then there is no reply.
     line = self._process.stdout.readline(_LINE)
     if not line.endswith(b"\n"):
       self.close()

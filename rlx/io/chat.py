@@ -89,8 +89,7 @@ def _faults(tokenizer, messages, reply, prompt):
   if tokenizer.encode(text + closing)[:len(ids)] != ids:
     out["tokens"] = (f"the ids of {prompt[-20:]!r} followed by those of {reply[:20]!r} are not "
                      "those of both together")
-  continued = tokenizer.chat([*dialogue, dict(role="user", content="question-8")])
-  if not continued.startswith(text):
+  if not tokenizer.chat([*dialogue, dict(role="user", content="question-8")]).startswith(text):
     out["history"] = "when another turn follows, prompt and reply are rendered differently"
   return out
 

@@ -121,8 +121,7 @@ class Checkpoints:
     for name in sorted(there.keys() | wanted.keys()):
       if (shape := there.get(name, "none")) != (needed := wanted.get(name, "none")):
         raise ValueError(f"{self._dir}/{step}: {name} has shape {shape}, this config makes it "
-                         f"{needed}; use the config the run was started with or another "
-                         "--workdir.")
+                         f"{needed}; use the config the run was started with or another --workdir.")
     out = self._read(step, lambda: self._manager.restore(step, args=ocp.args.Composite(
         state=ocp.args.StandardRestore(abstract), host=ocp.args.JsonRestore())))
     return out["state"], out["host"]

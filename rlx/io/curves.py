@@ -23,12 +23,9 @@ PANELS = {
     "entropy (nats per token)": {"policy/entropy": "policy"},
     "KL (nats per token)": {"prm/kl_policy": "policy to the PRM's reference",
                             "policy/kl_ref": "policy to its start"},
-    "completion length (tokens)": {"rollouts/length": "mean",
-                                   "rollouts/length_max": "longest"},
+    "completion length (tokens)": {"rollouts/length": "mean", "rollouts/length_max": "longest"},
     TIME: {"seconds/sample": "sample", "seconds/verify": "verify",
-           "seconds/score": "score", "seconds/prm": "prm",
-           "seconds/policy": "policy"},
-}
+           "seconds/score": "score", "seconds/prm": "prm", "seconds/policy": "policy"}}
 COMPARED = ("reward (sampled accuracy)", "held-out accuracy")  # Panels that show a baseline.
 _STYLES = ("-", "--", ":", "-.", (0, (1, 3)))  # Legible without colour.
 

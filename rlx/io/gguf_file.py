@@ -63,8 +63,7 @@ def read(path: pathlib.Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
   with path.open("rb") as f: data = memoryview(mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ))
   if data[:4] != b"GGUF":
     raise ValueError(f"{path}: starts with {bytes(data[:4])!r}, not with b'GGUF'.")
-  version = int.from_bytes(data[4:8], "little")
-  if version not in (2, 3):
+  if (version := int.from_bytes(data[4:8], "little")) not in (2, 3):
     raise ValueError(f"{path}: version {version}; 2 and 3, little-endian, are read.")
   take = _Taker(path, data, 8)
   n_tensors, n_keys = take.number(_U64), take.number(_U64)
@@ -72,14 +71,12 @@ def read(path: pathlib.Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
   for i in range(n_keys):
     take.what = f"key {i} of {n_keys}"
     key = take.what = take.text(is_name=True)
-    if key in meta:
-      raise ValueError(f"{path}: {key} stands twice.")
+    if key in meta: raise ValueError(f"{path}: {key} stands twice.")
     meta[key] = take.value(take.number(_U32))
   for i in range(n_tensors):
     take.what = f"tensor {i} of {n_tensors}"
     name = take.what = take.text(is_name=True) or take.what
-    if name in infos:
-      raise ValueError(f"{path}: {name} stands twice.")
+    if name in infos: raise ValueError(f"{path}: {name} stands twice.")
     n_axes = take.number(_U32)
     if not 1 <= n_axes <= 4:
       raise ValueError(f"{path}: {name} has {n_axes} axes; 1 to 4 are allowed.")
@@ -105,19 +102,16 @@ def _tensors(path, first, size, infos, align):
       raise ValueError(f"{where} is of type {kind!r}, which is not read.") from None
     width, rest = divmod(shape[-1], block)
     if rest:
-      raise ValueError(f"{where} has rows of {shape[-1]}; {kind.name} needs a multiple "
-                       f"of {block}.")
+      raise ValueError(f"{where} has rows of {shape[-1]}; {kind.name} needs a multiple of {block}.")
     stored = (*shape[:-1], width * n_bytes)
     if start % align or start + math.prod(stored) > size:
       raise ValueError(f"{where} has {math.prod(stored)} bytes from byte {start} of the "
-                       f"data; the file has {size}, and it starts at multiples of "
-                       f"{align}.")
+                       f"data; the file has {size}, and it starts at multiples of {align}.")
     ends.append((start, start + math.prod(stored), name))
     tensors[name] = Tensor(path, kind, tuple(shape), first + start, stored[-1])
   for (_, end, before), (start, _, name) in itertools.pairwise(sorted(ends)):
     if start < end:
-      raise ValueError(f"{path}: {name} starts at byte {start} of the data, within "
-                       f"{before}.")
+      raise ValueError(f"{path}: {name} starts at byte {start} of the data, within {before}.")
   return tensors
 
 
@@ -129,8 +123,7 @@ class _Taker:
     self.left = _VALUES  # Each takes up to 100 bytes.
 
   def bytes(self, n):
-    left = len(self.data) - self.at
-    if n > left:
+    if n > (left := len(self.data) - self.at):
       raise ValueError(f"{self.path}: {self.what} takes {n} bytes, {left} are left; the "
                        "file is truncated or damaged.")
     self.at += n

@@ -40,8 +40,7 @@ def folder(path: str | pathlib.Path) -> pathlib.Path:
 def _snapshot(path):
   """The folder of an hf: path. Raises as `folder`."""
   import huggingface_hub
-  from huggingface_hub import errors
-  from huggingface_hub import utils
+  from huggingface_hub import errors, utils
   name, at, revision = str(path).removeprefix("hf:").partition("@")
   try:
     utils.validate_repo_id(name)
@@ -107,8 +106,7 @@ def _check(path, files):
 
 def _reason(error, name):
   """An error of huggingface_hub in words."""
-  from huggingface_hub import constants
-  from huggingface_hub import errors
+  from huggingface_hub import constants, errors
   where, error = constants.ENDPOINT, _first(error)
   if isinstance(error, errors.OfflineModeIsEnabled): return "HF_HUB_OFFLINE is set"
   if isinstance(error, errors.GatedRepoError):

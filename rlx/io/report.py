@@ -14,8 +14,7 @@ def print_summary(summary: dict, workdir: pathlib.Path) -> None:
     before, after = (format_interval(summary[when][name]) for when in ("before", "after"))
     print(f"  {name:8} {before} -> {after}")
   if summary["prm_accuracy"] is not None:
-    print(f"  PRM ranks {summary['prm_accuracy']:.3f} of pairs right "
-          "(last 10 steps)")
+    print(f"  PRM ranks {summary['prm_accuracy']:.3f} of pairs right (last 10 steps)")
   seconds = summary["seconds"]
   print(f"{summary['steps']} steps in {seconds['total']:.0f} s, the first after "
         f"{seconds['to_first_step']:.0f} s")

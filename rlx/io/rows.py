@@ -50,8 +50,7 @@ def rows(source: Any, split: str | None = None, key: str = "prompts.source", /,
   kind, name = _parse_source(source, key)
   shown = key if kind == "rows" else f"{key}={str(source)!r}"
   check(source, options, key)
-  if split is None and _names_splits(kind, name):
-    raise ValueError(f"{shown}: name a split.")
+  if split is None and _names_splits(kind, name): raise ValueError(f"{shown}: name a split.")
   try:
     return _KINDS[kind](name, split, **options)
   except ValueError as e:
@@ -212,8 +211,7 @@ def _tfds(name, split, *, data_dir=None):
     near = difflib.get_close_matches(name, known, n=5, cutoff=0.4)
     raise ValueError(f"no such data set; similar names: {sorted(set(near))}.") from None
   except ImportError as e:
-    raise ValueError(f"preparing it needs the package {e.name!r}; "
-                     f"pip install {e.name}.") from None
+    raise ValueError(f"preparing it needs the package {e.name!r}; pip install {e.name}.") from None
   except ValueError as e:
     if "split" not in str(e): raise
     raise ValueError(str(e).splitlines()[0]) from None
@@ -234,8 +232,7 @@ def _gym(name: str, split: str | None, *, size: _Size = 1024, seed: ranges.Whole
     config: {task: its options}, such as {"chain_sum": {"max_terms": 4}}.
   """
   gym = _import("reasoning_gym", "reasoning-gym")
-  if split not in ("train", "test"):
-    raise ValueError(f"no split {split!r}; train or test.")
+  if split not in ("train", "test"): raise ValueError(f"no split {split!r}; train or test.")
   tasks, config = name.split(","), {k: dict(v) for k, v in (config or {}).items()}
   known = gym.factory.DATASETS
   for task in tasks:

@@ -11,10 +11,8 @@ _DEEPEST = 64  # Levels of nesting, far below Python's recursion limit.
 
 def read(path: pathlib.Path, *, any_name: bool = False, kind: type = dict) -> Any:
   """The value in a file (a pathlib.Path); Args and Raises as `parse`."""
-  if not path.is_file():
-    raise ValueError(f"{path}: no such file.")
-  size = path.stat().st_size
-  if size > LARGEST:
+  if not path.is_file(): raise ValueError(f"{path}: no such file.")
+  if (size := path.stat().st_size) > LARGEST:
     raise ValueError(f"{path}: {size} bytes; at most {LARGEST} are read as JSON.")
   return parse(path.read_bytes(), path, any_name=any_name, kind=kind)
 
@@ -82,8 +80,7 @@ def _check_pairs(pairs):
 def check_name(name: str) -> None:
   """Raises ValueError for a name that is too long or not printable, so that messages that contain
   names are one line."""
-  if len(name) > 200 or not name.isprintable():
-    raise ValueError(f"{name!r:.60} is no name")
+  if len(name) > 200 or not name.isprintable(): raise ValueError(f"{name!r:.60} is no name")
 
 
 def _no_constant(name):

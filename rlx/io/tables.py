@@ -159,8 +159,7 @@ def pairs(value: tuple) -> tuple:
 
 def _without_copy_of_embedding(extra, wanted, tensors, table):
   """Some checkpoints of tied models store the head too, which is allowed if it is the embedding."""
-  heads = {name for name, parts in table.items() if parts[0] == "head.w_DV"}
-  if extra[0] not in heads: return extra
+  if table.get(extra[0], ("",))[0] != "head.w_DV": return extra
   embedding = next(n for n, (parts, _) in wanted.items() if parts[0][0] == "embed.w_VD")
   a, b, step = tensors[extra[0]], tensors[embedding], 4096
   is_copy = a.shape == b.shape and all(np.array_equal(a[i:i + step], b[i:i + step])

@@ -110,8 +110,7 @@ class Tokenizer:
     template = self.hf.chat_template
     if isinstance(template, dict): template = template.get("default")
     if not template:
-      raise ValueError("This tokenizer has no chat template; use "
-                       "prompts.template.name='plain'.")
+      raise ValueError("This tokenizer has no chat template; use prompts.template.name='plain'.")
     try:
       return self._renderer.ask(template=template, values=self.hf.special_tokens_map | dict(
           messages=messages, tools=None, documents=None, add_generation_prompt=opens, **values))
@@ -224,21 +223,19 @@ def _name_errors(path):
 
 
 def wrap(hf: Any, eos_ids: Iterable[int] = ()) -> Tokenizer:
-  """The Tokenizer of a transformers tokenizer; `eos_ids` are added to its own."""
-  ids = {*eos_ids, *eos_of(hf)}
-  if not ids:
-    raise ValueError("The tokenizer has no EOS; completions could not end.")
+  """The Tokenizer of a transformers tokenizer.
+
+  Args:
+    eos_ids: added to its own EOS and the end of a chat turn, if it has them.
+  """
+  vocabulary = hf.get_vocab()
+  ids = {*eos_ids, *(vocabulary[t] for t in _CHAT_ENDS if t in vocabulary)}
+  if hf.eos_token_id is not None: ids.add(hf.eos_token_id)
+  if not ids: raise ValueError("The tokenizer has no EOS; completions could not end.")
   pad = min(ids) if hf.pad_token_id is None else hf.pad_token_id
   bos = hf.bos_token_id
   has_bos = bos is not None and hf.encode("", add_special_tokens=True)[:1] == [bos]
   return Tokenizer(hf, tuple(sorted(ids)), pad, bos if has_bos else None)
-
-
-def eos_of(hf: Any) -> list[int]:
-  """The tokenizer's EOS and the end of a chat turn, if it has them."""
-  vocabulary = hf.get_vocab()
-  ends = [vocabulary[t] for t in _CHAT_ENDS if t in vocabulary]
-  return [i for i in (hf.eos_token_id, *ends) if i is not None]
 
 
 def characters(alphabet: str) -> Tokenizer:

@@ -103,8 +103,7 @@ def check(names: Sequence[str]) -> None:
     try:  # A folder that wandb or mlflow made can be imported too, as an empty package.
       getattr(importlib.import_module(name), function)
     except (ImportError, AttributeError) as e:
-      raise ValueError(f"log.writers={names!r}: {e}; "
-                       f"python -m pip install {package}") from None
+      raise ValueError(f"log.writers={names!r}: {e}; python -m pip install {package}") from None
 
 
 def start(names: Sequence[str], workdir: pathlib.Path, first_step: int,

@@ -35,8 +35,7 @@ def load(path: str | pathlib.Path, *, dtype: str = "float32", shapes: bool = Fal
     config, params = tables.load(config, leaves, dtype)
   text = tokenizer.load(folder)
   # A model may have more rows than tokens: some pad their embedding.
-  last = max([*text.vocabulary.values(), *text.eos_ids])
-  if last >= config.vocab_size:
+  if (last := max([*text.vocabulary.values(), *text.eos_ids])) >= config.vocab_size:
     raise ValueError(f"{folder}: the tokenizer has token {last}, the embedding only rows 0 "
                      f"to {config.vocab_size - 1}.")
   return config, params, text

@@ -48,9 +48,8 @@ def stage_bytes(analysis: Any, held: int) -> int:
     held: bytes of the arguments that exist whether or not the step runs, such as parameters;
       outputs written in their place are aliased.
   """
-  a = analysis
-  return (a.argument_size_in_bytes + a.output_size_in_bytes - a.alias_size_in_bytes
-          + a.temp_size_in_bytes - held)
+  return (analysis.argument_size_in_bytes + analysis.output_size_in_bytes
+          - analysis.alias_size_in_bytes + analysis.temp_size_in_bytes - held)
 
 
 def need(held: dict, stages: dict) -> int:
@@ -87,8 +86,7 @@ def table(held: dict, stages: dict, limit: int | None, source: str) -> str:
   """
   row = lambda name, n: f"  {name:36} {show(n):>9}"
   return "\n".join(
-      ["memory per device" + (f", of {show(limit)}" if limit is not None else "")
-       + f" ({source})"]
+      ["memory per device" + (f", of {show(limit)}" if limit is not None else "") + f" ({source})"]
       + [row(k, held[k]) for k in _by_size(held)]
       + [row(k + " *", stages[k]) for k in _by_size(stages)]
       + [row("at most", need(held, stages)) + "  (* one at a time)"])

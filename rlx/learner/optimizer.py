@@ -36,8 +36,6 @@ def adamw(*, lr: float, warmup_steps: int = 0, schedule: str = "constant", total
     max_grad_norm: largest global norm of the gradient; None disables clipping.
     updates: optimizer steps per iteration; set by build, not a key of the config.
   """
-  if decay not in ("matrices", "all"):
-    raise ValueError(f"decay={decay!r}: matrices or all.")
   rate = schedules.Schedule(
       lr, warmup_steps * updates, schedule, total_steps * updates, final_fraction)
   rate(0)  # Raises on invalid options before anything is compiled.
@@ -95,8 +93,7 @@ def wrap_for_bfloat16(optimizer: Optimizer, key: jax.Array, *, param_update: str
     else:  # XLA may remove a cast to bfloat16 and back, but never reduce_precision.
       stored = jax.tree.map(lambda x: jax.lax.reduce_precision(x, 8, 7), after)
     updates = jax.tree.map(lambda x, p: x - p.astype(jnp.float32), stored, params)
-    master = None if state.master is None else after
-    return updates, Bfloat16State(state.count + 1, inner, master)
+    return updates, Bfloat16State(state.count + 1, inner, None if state.master is None else after)
 
   return Optimizer(init, update, lambda state: optimizer.rate(state.inner))
 

@@ -165,8 +165,7 @@ class _Program:
     constants = [int(match[1]) for x in ops.values() if x.kind == "constant"
                  and (match := re.match(r"(\d+)\)", x.text))]
     if root.kind == "fusion" and len(constants) == 1 and len(ops) <= 4: return constants[0]
-    if self.longest is None:
-      raise ValueError(f"{op.name}: a loop without a count.")
+    if self.longest is None: raise ValueError(f"{op.name}: a loop without a count.")
     return self.longest
 
   def _receive(self, op, channels):
@@ -309,10 +308,8 @@ def _parse(text):
       if match[1]: entry = match[2]
     elif here is not None and (match := _OPERATION.match(line)):
       root, name, results, kind, rest = match.groups()
-      arguments = rest.partition(")")[0]
-      here.append(_Operation(
-          name, kind, [_array(*x) for x in _ARRAY.findall(results)],
-          re.findall(r"%([\w.\-]+)", arguments), rest, bool(root)))
+      here.append(_Operation(name, kind, [_array(*x) for x in _ARRAY.findall(results)],
+                             re.findall(r"%([\w.\-]+)", rest.partition(")")[0]), rest, bool(root)))
     elif here:
       here[-1].text += line
   return computations, entry
@@ -372,5 +369,4 @@ def _group(text, mesh):
 def _iota(dims, order):
   """Returns devices 0, 1, ... in the order of XLA's notation [4,2]T(1,0)."""
   dims, order = (x and tuple(map(int, x.split(","))) for x in (dims, order))
-  devices = np.arange(math.prod(dims)).reshape(dims)
-  return devices.transpose(order or range(len(dims)))
+  return np.arange(math.prod(dims)).reshape(dims).transpose(order or range(len(dims)))

@@ -141,8 +141,7 @@ def shapes(tree: Any, mesh: jax.sharding.Mesh) -> Any:
   """Returns the shapes of parameters or optimizer state, with the shardings of `place`."""
   return jax.tree.map_with_path(
       lambda path, x: jax.ShapeDtypeStruct(
-          np.shape(x), x.dtype, sharding=NamedSharding(mesh, spec(path, np.shape(x), mesh))),
-      tree)
+          np.shape(x), x.dtype, sharding=NamedSharding(mesh, spec(path, np.shape(x), mesh))), tree)
 
 
 def row_shapes(tree: Any, mesh: jax.sharding.Mesh, heads: bool = False) -> Any:

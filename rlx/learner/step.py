@@ -25,8 +25,7 @@ def split(batch: Any, n: int, shards: int = 1, group: int = 1) -> Any:
   Raises:
     ValueError: the number of groups is not divisible.
   """
-  rows = len(jax.tree.leaves(batch)[0])
-  if rows % (shards * n * group):
+  if (rows := len(jax.tree.leaves(batch)[0])) % (shards * n * group):
     raise ValueError(f"{rows} rows in groups of {group} do not divide into {n} "
                      f"microbatches on {shards} devices.")
   def leaf(x):
@@ -38,8 +37,7 @@ def split(batch: Any, n: int, shards: int = 1, group: int = 1) -> Any:
 def join(parts: Any, shards: int = 1) -> Any:
   """The inverse of `split`."""
   def leaf(x):
-    n = len(x)
-    x = x.reshape(n, shards, -1, *x.shape[2:]).swapaxes(0, 1)
+    x = x.reshape(len(x), shards, -1, *x.shape[2:]).swapaxes(0, 1)
     return x.reshape(-1, *x.shape[3:])
   return jax.tree.map(leaf, parts)
 
@@ -116,8 +114,7 @@ def make(loss_fn: Callable, optimizer: Optimizer, *, microbatches: int = 1, shar
         *pinned((params, opt_state)), grads))
     return (params, opt_state,
             dict({k: m.mean() for k, m in metrics.items()}, loss=loss.mean(),
-                 grad_norm=norm, lr=lr, empty=1.0 * (norm == 0),
-                 nonfinite=1.0 * ~is_finite), rows)
+                 grad_norm=norm, lr=lr, empty=1.0 * (norm == 0), nonfinite=1.0 * ~is_finite), rows)
 
   return jax.jit(step, donate_argnums=(0, 1))
 
@@ -141,5 +138,4 @@ def minibatch_rows(groups: int, group: int, n: int, order_P: np.ndarray | None =
   """
   if n == 1 and order_P is None: return [None]
   order_P = np.arange(groups) if order_P is None else np.asarray(order_P)
-  rows_B = (order_P[:, None] * group + np.arange(group)[None, :]).reshape(-1)
-  return np.split(rows_B, n)
+  return np.split((order_P[:, None] * group + np.arange(group)[None, :]).reshape(-1), n)

@@ -161,9 +161,8 @@ def step_rewards(run: build.Run, state: records.TrainState, rollouts: records.Ro
     odds_BT = hosts.fetch(passes.head_scores())
     return {"": best_of_n.pad([row[columns_J] for row, columns_J in zip(odds_BT, columns)])}
   prm_BT, ref_BT = hosts.fetch((passes.logps("prm", "prm"), passes.prm_reference()))
-  last_B = rollouts.completion_len_B - 1
   ends_BJ = best_of_n.pad([[*ends[:-1], last] if ends else []
-                           for ends, last in zip(columns, last_B)])
+                           for ends, last in zip(columns, rollouts.completion_len_B - 1)])
   ends_BJ = np.where(np.isnan(ends_BJ), -1, ends_BJ).astype(int)
   scale = float(run.methods.prm_beta(state.step))
   return {name: best_of_n.step_rewards(best_of_n.step_values(
@@ -210,10 +209,9 @@ def write(path: str | os.PathLike, run: build.Run, prompts: list[records.Prompt]
       if np.isnan(label): continue
       ends = verifier_steps.boundaries(text, separator)
       steps = [text[a:b] for a, b in zip([0, *ends], ends)]
-      f.write(json.dumps(dict(
-          id=f"{p.id}/{i}", problem=p.text, label=int(label),
-          steps=[s.removesuffix(separator) for s in steps[:-1]] + steps[-1:],
-          final_answer_correct=bool(outcome > 0.5))) + "\n")
+      f.write(json.dumps(dict(id=f"{p.id}/{i}", problem=p.text, label=int(label),
+                              steps=[s.removesuffix(separator) for s in steps[:-1]] + steps[-1:],
+                              final_answer_correct=bool(outcome > 0.5))) + "\n")
 
 
 def first_error_f1(steps: dict[str, np.ndarray], label_B: np.ndarray,
@@ -282,10 +280,9 @@ def compare_sampled(scores_: dict[str, np.ndarray], outcome_PG: np.ndarray) -> d
   Each prompt's first right completion is compared with its wrong ones, as in RewardMATH,
   arXiv:2410.01729.
   """
-  known_PG = ~np.isnan(outcome_PG)
   right_PG = outcome_PG > 0.5
   is_first_PG = right_PG & (np.cumsum(right_PG, axis=1) == 1)
-  use_PG = (is_first_PG | (known_PG & ~right_PG)) & right_PG.any(1, keepdims=True)
+  use_PG = (is_first_PG | (outcome_PG <= 0.5)) & right_PG.any(1, keepdims=True)
   rows = np.flatnonzero(use_PG)
   return preferences({k: np.asarray(s_B)[rows] for k, s_B in scores_.items()},
                      right_PG.ravel()[rows], rows // outcome_PG.shape[1])

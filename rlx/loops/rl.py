@@ -76,10 +76,7 @@ def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, An
     if host.stuck >= options.max_skipped: s.stop()
   if host.stuck >= options.max_skipped:
     refuse_stuck(options.max_skipped, s.workdir, annotated, batch)
-  if not s.is_done:
-    s.leave()
-    return None
-  return finish(run, s, options.final_samples)
+  return finish(run, s, options.final_samples) if s.is_done else None
 
 
 def iteration(run: build.Run, state: records.TrainState, host: host_state.HostState, step: int,
@@ -114,8 +111,7 @@ def measure_accuracy(run: build.Run, state: records.TrainState, stream: str, rep
         lambda prompts, key: sample(  # pylint: disable=cell-var-from-loop
             params, prompts, key, None, weights),
         run.outcomes, run.eval_prompts, batch=run.sizes.eval_batch,
-        repeats=1 if name == "greedy" else repeats,
-        key=rng.key(run.passes.seed, f"eval-{stream}")))
+        repeats=1 if name == "greedy" else repeats, key=rng.key(run.passes.seed, f"eval-{stream}")))
   return accuracies
 
 
@@ -124,18 +120,16 @@ def completion_rows(run: build.Run, annotated: annotate.Annotated, batch: record
   """The first n completions of the batch as rows of a table, with their rewards."""
   rollouts, tokenizer = annotated.rollouts, run.texts.tokenizer
   x, batch = rollouts.prompt_width, hosts.fetch(batch)
-  completions = padding.completions(rollouts)[:n]
   prompts = [tokenizer.decode(ids[x - k:x]) for ids, k in zip(
       rollouts.tokens_BS[:n], rollouts.prompt_len_B)]
   process_BT = (batch.prm_logps_BT - batch.prm_ref_logps_BT if "prm_logps_BT" in batch else None)
   rows = []
-  for b, (prompt, ids) in enumerate(zip(prompts, completions)):
+  for b, (prompt, ids) in enumerate(zip(prompts, padding.completions(rollouts)[:n])):
     mask_T, verdict = batch.action_BT[b], float(batch.outcome_B[b])
     rows.append(dict(
         prompt=prompt, completion=tokenizer.decode(ids),
         verdict=None if np.isnan(verdict) else verdict,
-        finish=records.FINISH[int(rollouts.finish_B[b])],
-        tokens=tokenizer.pieces(ids),
+        finish=records.FINISH[int(rollouts.finish_B[b])], tokens=tokenizer.pieces(ids),
         log_ratio=None if process_BT is None else
         process_BT[b][mask_T].astype(float).round(4).tolist(),
         beta=None if process_BT is None else round(float(batch.prm_beta_B[0]), 6),

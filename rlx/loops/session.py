@@ -7,7 +7,7 @@
       s.state, metrics = update(s.state, step)
       s.clock.lap("policy", s.state.policy)
       s.write(metrics)
-    return s.finish() if s.is_done else s.leave()
+    return s.finish() if s.is_done else None    # None: `steps` has said how to resume
 
 A run that is killed at any point and started again gives the same result as an uninterrupted one.
 """
@@ -83,7 +83,7 @@ class Session(contextlib.ExitStack):
   def steps(self) -> Iterator[int]:
     """Yields the number of each remaining step and saves the state after it when that is due.
 
-    Ends early, with the state saved, after `stop` or SIGTERM.
+    Ends early, with the state saved, after `stop` or SIGTERM; then it says how to resume the run.
     """
     total = self.options.steps
     bar = progress.Bar(total, self.state.step, is_shown=hosts.is_first())
@@ -96,6 +96,7 @@ class Session(contextlib.ExitStack):
       self.clock.end_step()
       if is_last: break
     for part in (bar, self._writer, self._checkpoints): part.close()
+    if not self.is_done and not self._is_stopped: record.leave(self.state.step, total, self.workdir)
 
   def write(self, metrics: dict, table: list[dict] | None = None) -> None:
     """Writes the metrics of this step with its seconds; `table` has sampled completions."""
@@ -110,10 +111,6 @@ class Session(contextlib.ExitStack):
   def is_done(self) -> bool:
     """Whether all steps are done."""
     return self.state.step >= self.options.steps
-
-  def leave(self) -> None:
-    """Reports a run that stopped before its last step and how to resume it."""
-    record.leave(self.state.step, self.options.steps, self.workdir)
 
   def recent_mean(self, name: str, steps: int = 10) -> float | None:
     """The mean of a metric over the last steps that have it; None if none has it."""
@@ -166,14 +163,13 @@ def restore(checkpoints: checkpoint.Checkpoints, init: Callable[[], records.Trai
   """
   state, host = init(), host_state.HostState()
   if checkpoints.latest is not None:
-    initial = state
-    state, saved = checkpoints.restore(_select_saved(state))
+    restored, saved = checkpoints.restore(_select_saved(state))
     # A checkpoint of an earlier version may lack entries, or have another name for one.
     saved.setdefault("initial_eval", saved.get("before"))
     names = {f.name for f in dataclasses.fields(host_state.HostState)}
     host = host_state.HostState(**{k: x for k, x in saved.items() if k in names})
-    state = state.replace(reference=initial.reference, prm_reference=initial.prm_reference,
-                          frozen=initial.frozen)
+    state = restored.replace(reference=state.reference, prm_reference=state.prm_reference,
+                             frozen=state.frozen)
     if prompts is not None and host.prompts is not None: prompts.restore(host.prompts)
   host.seconds_before = host.seconds
   return state, host

@@ -40,9 +40,7 @@ def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | N
       s.state = dataclasses.replace(s.state, step=step + 1, policy=policy, policy_opt=policy_opt)
       s.clock.lap("policy", policy)
       s.write({f"sft/{name}": value for name, value in metrics.items()})
-    if not s.is_done:
-      s.leave()
-      return None
+    if not s.is_done: return None
     hf.save(s.workdir / "model", run.model, s.state.policy, run.tokenizer)
     print(f"{s.workdir / 'model'}  the model; set model.path to it")
     return s.finish()

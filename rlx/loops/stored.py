@@ -11,7 +11,6 @@ A row of a file is one completion:
   sampled     number of tokens sampled for the row, including those sampled for `values`
   label       index of the first wrong step, -1 if all are right; only for evaluation
 """
-import collections
 import dataclasses
 import json
 import math
@@ -62,15 +61,14 @@ def sample(path: str | os.PathLike, run: build.Run, state: records.TrainState,
     rollouts = draw(state.join_params("policy"), asked, rng.key(run.passes.seed, stream))
     outcome_B = run.outcomes(asked, rollouts).ravel()
     run.pool.check(run.annotate.max_error_rate)
-    completions = padding.completions(rollouts)
-    texts = [run.texts.tokenizer.decode(ids) for ids in completions]
+    texts = run.texts.completions(rollouts)
     asked = [p for p in asked for _ in range(group)]
     label_B = np.full(len(texts), np.nan) if verifier is None else prm_sets.first_errors(
         run, verifier, asked, texts, outcome_B, rollouts.finish_B)
     rows = [dict(prompt=run.texts.prompt(p), completion=t, verdict=_number(o), group=p.id,
-                 finish=records.FINISH[int(f)], sampled=len(ids), label=_number(error))
-            for p, t, o, f, ids, error in zip(
-                asked, texts, outcome_B, rollouts.finish_B, completions, label_B)]
+                 finish=records.FINISH[int(f)], sampled=int(n), label=_number(error))
+            for p, t, o, f, n, error in zip(
+                asked, texts, outcome_B, rollouts.finish_B, rollouts.completion_len_B, label_B)]
     return rows[:stop - start]  # The last batch has repeated prompts.
 
   _complete(path, len(prompts) * group, batch * group, make)
@@ -143,8 +141,7 @@ def read(path: str | os.PathLike, texts: texts_lib.Texts) -> list[Completion]:
       is too long; the message names the file and the line.
   """
   path, completions = pathlib.Path(path), []
-  if not path.is_file():
-    raise ValueError(f"train_prm: no file {path}.")
+  if not path.is_file(): raise ValueError(f"train_prm: no file {path}.")
   for i, row in io_rows.read_lines(path):
     where, prompt = f"{path}:{i}", row.get("prompt")
     if prompt is None and isinstance(row.get("question"), str):
@@ -162,13 +159,11 @@ def read(path: str | os.PathLike, texts: texts_lib.Texts) -> list[Completion]:
     if row.get("finish", "eos") == "eos": ids[1].append(texts.tokenizer.end_id)
     for key, n, most in (("prompts.max_tokens", len(ids[0]), texts.prompt_tokens),
                          ("rollouts.max_tokens", len(ids[1]), texts.completion_tokens)):
-      if not 0 < n <= most:
-        raise ValueError(f"{where} has {n} tokens; {key}={most}.")
+      if not 0 < n <= most: raise ValueError(f"{where} has {n} tokens; {key}={most}.")
     verdict = row["verdict"]
     completions.append(Completion(row, ids[0], ids[1], group=str(row.get("group", prompt)),
                                   verdict=math.nan if verdict is None else float(verdict)))
-  if not completions:
-    raise ValueError(f"{path}: no rows.")
+  if not completions: raise ValueError(f"{path}: no rows.")
   return completions
 
 
@@ -191,8 +186,7 @@ def add_labels(completions: list[Completion], texts: texts_lib.Texts,
     ValueError: the number of values of a row is not the number of its steps.
   """
   for x, columns in zip(completions, texts.step_columns([x.ids for x in completions])):
-    n = len(x.row.get("values", ()))
-    if n != max(len(columns), 1):
+    if (n := len(x.row.get("values", ()))) != max(len(columns), 1):
       raise ValueError(f"train_prm.rollouts: {x.row['completion']!r} has {n} values for "
                        f"{len(columns)} steps.")
   completions = [x for x in completions if None not in x.row["values"]]
@@ -233,12 +227,8 @@ def limit_tokens(completions: list[Completion], tokens: int | None, *,
     ValueError: the first completion exceeds the limit.
   """
   if tokens is None: return completions
-  place: list[int] = []
-  seen: collections.Counter = collections.Counter()
-  for x in completions:
-    place.append(seen[x.group] * spread)
-    seen[x.group] += 1
-  order = [completions[i] for i in np.argsort(place, kind="stable")]
+  place = {id(x): i for group in group_completions(completions) for i, x in enumerate(group)}
+  order = sorted(completions, key=lambda x: place[id(x)]) if spread else completions
   spent = np.cumsum([count_sampled_tokens([x]) for x in order])
   if spent[0] > tokens:
     raise ValueError(f"train_prm.max_sampled={tokens}: the first completion took {spent[0]}.")

@@ -76,9 +76,7 @@ def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, An
       metrics |= curve_metrics(measure_prm(run, s.state, held_out))
       s.clock.lap("eval")
     s.write(metrics)
-  if not s.is_done:
-    s.leave()
-    return None
+  if not s.is_done: return None
   evaluation = measure_prm(run, s.state, held_out)
   s.clock.lap("eval")
   summary = s.finish(
@@ -98,7 +96,8 @@ def _place(run: build.Run, state: records.TrainState, annotated: annotate.Annota
            labels_BT: np.ndarray) -> place.Placed:
   """The batch on the mesh: with log-probs, or with labels for a head."""
   if run.passes.head_parts is None: return run.score(state, run.place(annotated))
-  return run.place(annotated.replace(batch=annotated.batch.replace(labels_BT=labels_BT))).append(0)
+  batch = annotated.batch.replace(labels_BT=labels_BT)
+  return run.place(dataclasses.replace(annotated, batch=batch)).append(0)
 
 
 def _measure(batch: records.Batch) -> dict[str, jax.Array]:

@@ -50,9 +50,8 @@ def last_token(self_logps_B: Array, outcome_B: Array, learn_B: Array, finish_B: 
     ...                      beta_v=.5).mean()
     Array(0.5, dtype=float32)
   """
-  counts_B = _select_finished(learn_B, finish_B)
   error_B = beta_v * (self_logps_B - c_ref) - outcome_B
-  return aggregate.mean(weight_B * error_B**2, counts_B)
+  return aggregate.mean(weight_B * error_B**2, _select_finished(learn_B, finish_B))
 
 
 @method

@@ -98,8 +98,7 @@ def simko(logps_BT: Array, old_logps_BT: Array, top_logps_BTK: Array, entropy_BT
   """
   is_fork_BT = learn_BT & (entropy_BT > _quantile(entropy_BT, learn_BT, quantile, axis=1))
   mixed_BT = jnp.where(is_fork_BT & (advantages_BT > 0),
-                       (1 - alpha) * logps_BT + alpha * jnp.mean(top_logps_BTK, axis=2),
-                       logps_BT)
+                       (1 - alpha) * logps_BT + alpha * jnp.mean(top_logps_BTK, axis=2), logps_BT)
   # The value of one with the gradient of the other: x - x is 0 whatever x is.
   logps_BT = jax.lax.stop_gradient(logps_BT) + (mixed_BT - jax.lax.stop_gradient(mixed_BT))
   is_top_BT = logps_BT >= top_logps_BTK[:, :, 0] - _TIE

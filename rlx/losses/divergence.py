@@ -82,8 +82,7 @@ def adaptive_coef(coef: Array | float, kl: Array | float, *, target: float, hori
 
 
 @method
-def rehearsal(logps_BT: Array, ref_logps_BT: Array, learn_BT: Array, *,
-              kind: Rehearsal = "forward",
+def rehearsal(logps_BT: Array, ref_logps_BT: Array, learn_BT: Array, *, kind: Rehearsal = "forward",
               alpha: Annotated[float, ranges.Range(1e-6, 0.999999)] = 0.2) -> Array:
   """D_f(policy, reference) per token, from tokens that the *reference* sampled.
 

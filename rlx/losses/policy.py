@@ -210,8 +210,7 @@ def _find_costly_unclipped(logps_BT, old_logps_BT, advantages_BT, learn_BT, *, c
 def clip_cov(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: Array,
              held_BT: Array = COMPUTED, *, clip_low: ranges.NotNegative = 0.2,
              clip_high: ranges.NotNegative = 0.2, fraction: ranges.Share = 2e-4,
-             cov_low: ranges.Number = 1.0,
-             cov_high: ranges.Number = 5.0) -> _ratio.Clipped:
+             cov_low: ranges.Number = 1.0, cov_high: ranges.Number = 5.0) -> _ratio.Clipped:
   """Clip-Cov: PPO's clip, and no gradient for some tokens of high covariance.
 
     l = 0 on up to max(1, floor(fraction n)) tokens with cov_low < cov_t < cov_high
@@ -392,9 +391,8 @@ def stable_reinforce(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array,
   loss_BT, removed = _ratio.clip_loss(jnp.exp(jnp.clip(d_BT, -limit, limit)), kept_BT,
                                       clip_low, clip_high)
   by_ppo_BT = removed["clip_low"] | removed["clip_high"]
-  return loss_BT, removed | dict(
-      clip_advantage=~near_BT & (advantages_BT != 0),
-      clip_max=(jnp.abs(d_BT) > limit) & (kept_BT != 0) & ~by_ppo_BT)
+  return loss_BT, removed | dict(clip_advantage=~near_BT & (advantages_BT != 0),
+                                 clip_max=(jnp.abs(d_BT) > limit) & (kept_BT != 0) & ~by_ppo_BT)
 
 
 def _weigh_near(near_BT, logps_BT, old_logps_BT, advantages_BT, ratio_cap):

@@ -70,9 +70,8 @@ def dpo(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, outcome_P
     Array(0.44, dtype=float32)
   """
   z_PG = prm_beta * _log_ratio(prm_logps_BT, prm_ref_logps_BT).reshape(learn_PG.shape)
-  is_pair_PGG = _pairs(outcome_PG, learn_PG)
   margin_PGG = z_PG[:, :, None] - z_PG[:, None, :]
-  return aggregate.mean(jax.nn.softplus(-margin_PGG), is_pair_PGG)
+  return aggregate.mean(jax.nn.softplus(-margin_PGG), _pairs(outcome_PG, learn_PG))
 
 
 @method
@@ -240,8 +239,7 @@ def detached_dpo(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, 
   share_PG = jnp.sum(below_PGG & learn_PG[:, None, :], axis=2) / jnp.maximum(n_P1, 1)
   weight_PG = n_P1 * share_PG ** jnp.maximum(n_P1 - 1, 0)
   return records.Weighted(
-      masked.total(jax.lax.stop_gradient(weight_PG) * loss_PG, learn_PG),
-      jnp.zeros((), z_PG.dtype))
+      masked.total(jax.lax.stop_gradient(weight_PG) * loss_PG, learn_PG), jnp.zeros((), z_PG.dtype))
 
 
 def _log_ratio(prm_logps_BT, prm_ref_logps_BT):

@@ -71,8 +71,7 @@ def luspo(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: 
 
 @method(aggregation="seq-mean-token-mean")
 def gmpo(logps_BT: Array, old_logps_BT: Array, advantages_BT: Array, learn_BT: Array, *,
-         clip_low: ranges.NotNegative = 0.4,
-         clip_high: ranges.NotNegative = 0.4) -> _ratio.Clipped:
+         clip_low: ranges.NotNegative = 0.4, clip_high: ranges.NotNegative = 0.4) -> _ratio.Clipped:
   """GMPO: the geometric mean of clipped token ratios, once per completion.
 
     l_i = -(mean_t A) exp(mean_t c_t),   on every token of row i

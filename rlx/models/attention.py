@@ -172,10 +172,8 @@ def _splash(q_BQNH, k_BSKH, v_BSKH, segments_BS, scale, softcap, window, platfor
   segments_BS = jnp.pad(segments_BS, ((0, 0), (0, wider)), constant_values=-1)
   square = s + wider, s + wider
   mask = (splash.LocalMask(square, (window - 1, 0), 0) if window else splash.CausalMask(square))
-  run = splash.make_splash_mha(
-      splash.MultiHeadMask([mask] * n), head_shards=1, q_seq_shards=1,
-      attn_logits_soft_cap=softcap, interpret=platform != "tpu")
-  out_BNSH = jax.vmap(run)(
-      heads_first(q_BQNH) * scale, heads_first(k_BSKH), heads_first(v_BSKH),
-      splash.SegmentIds(segments_BS, segments_BS))
+  run = splash.make_splash_mha(splash.MultiHeadMask([mask] * n), head_shards=1, q_seq_shards=1,
+                               attn_logits_soft_cap=softcap, interpret=platform != "tpu")
+  out_BNSH = jax.vmap(run)(heads_first(q_BQNH) * scale, heads_first(k_BSKH), heads_first(v_BSKH),
+                           splash.SegmentIds(segments_BS, segments_BS))
   return out_BNSH.swapaxes(1, 2)[:, :s]

@@ -75,10 +75,9 @@ def _lay_out_rest(params, config, place):
   """All but the layers, and the number of the first layer."""
   cast = lambda x: x.astype(config.dtype)
   embed_VD = cast(params["embed"]["w_VD"])
-  weights = dict(
-      embed_VD=embed_VD,
-      head_VD=embed_VD if config.tied_head else cast(params["head"]["w_DV"].T),
-      norm_D1=transformer.norm_scale(config, params["norm"]["scale_D"]).reshape(-1, 1))
+  weights = dict(embed_VD=embed_VD,
+                 head_VD=embed_VD if config.tied_head else cast(params["head"]["w_DV"].T),
+                 norm_D1=transformer.norm_scale(config, params["norm"]["scale_D"]).reshape(-1, 1))
   return place(weights), jnp.int32(0)
 
 
@@ -142,11 +141,14 @@ def prompts(params, config, tokens_PX, prompt_len_P):
 
 def empty_suffix(config, rows, width):
   """A Suffix of `width` columns for `rows` rows."""
-  k, h = config.kv_heads, config.head_dim
-  zeros = lambda *shape: [transformer.pin(jnp.zeros(shape, config.dtype), config.heads)
-                          for _ in range(config.n_layers)]
-  n, t = _tiles(config, width)
-  return Suffix(k_WKnHt=zeros(rows, k, n, h, t), v_WKTH=zeros(rows, k, width, h))
+  k, h, (n, t) = config.kv_heads, config.head_dim, _tiles(config, width)
+  return Suffix(k_WKnHt=_zeros(config, rows, k, n, h, t), v_WKTH=_zeros(config, rows, k, width, h))
+
+
+def _zeros(config, *shape):
+  """An empty cache: one array for each layer."""
+  return [transformer.pin(jnp.zeros(shape, config.dtype), config.heads)
+          for _ in range(config.n_layers)]
 
 
 def move_rows(suffix, config, source_W, end, *, width, free):
@@ -203,9 +205,7 @@ class History:
 def empty_history(config, rows, width):
   """A History of `width` columns for `rows` rows."""
   k, h = config.kv_heads, config.head_dim
-  zeros = lambda *shape: [transformer.pin(jnp.zeros(shape, config.dtype), config.heads)
-                          for _ in range(config.n_layers)]
-  return History(k_BKHT=zeros(rows, k, h, width), v_BKTH=zeros(rows, k, width, h))
+  return History(k_BKHT=_zeros(config, rows, k, h, width), v_BKTH=_zeros(config, rows, k, width, h))
 
 
 def recall(history, config, row_W, end_W, *, width, free):
@@ -236,9 +236,8 @@ def remember(history, suffix, row_W, start_W, *, free):
     numbers = jax.lax.ScatterDimensionNumbers(
         update_window_dims=(1, 2, 3), inserted_window_dims=(0,),
         scatter_dims_to_operand_dims=(0, axis))
-    return jax.lax.scatter(
-        x, jnp.stack([row_W, start_W], axis=1), new, numbers, unique_indices=True,
-        mode=jax.lax.GatherScatterMode.FILL_OR_DROP)
+    return jax.lax.scatter(x, jnp.stack([row_W, start_W], axis=1), new, numbers,
+                           unique_indices=True, mode=jax.lax.GatherScatterMode.FILL_OR_DROP)
   columns = suffix.columns
   new = lambda x, axis: jax.lax.slice_in_dim(x, columns - free, columns, axis=axis)
   return History(
@@ -271,9 +270,8 @@ def step(weights, config, tokens_W, positions_W, prompts_, suffix, live_WT, colu
   masks = {window: _mask(prompts_, positions_W, live_WT, window) for window in windows}
   x_DW = transformer.embed_rows(config, weights["embed_VD"][tokens_W]).T
   written = Suffix([], [])
-  for layer, (window, rope), *kv in zip(
-      weights["layers"], config.kinds, prompts_.k_PKnHx, prompts_.v_PKXH, suffix.k_WKnHt,
-      suffix.v_WKTH):
+  for layer, (window, rope), *kv in zip(weights["layers"], config.kinds, prompts_.k_PKnHx,
+                                        prompts_.v_PKXH, suffix.k_WKnHt, suffix.v_WKTH):
     norm = functools.partial(_norm, layer, config)
     y_DW, k_WKnHt, v_WKTH = _attention(
         layer, config, norm("attn_norm", x_DW), turns[rope], kv, masks[window], column)

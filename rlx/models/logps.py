@@ -62,9 +62,8 @@ def logits(params, config, rollouts):
   Returns:
     logits_BTV: float32, at temperature 1; any finite numbers on padding (`rollouts.mask_BT`).
   """
-  hidden_BTD, *_ = compute_hidden(
-      params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
-      rollouts.sampler_logps_BT.shape[1])
+  hidden_BTD, *_ = compute_hidden(params, config, rollouts.tokens_BS, rollouts.positions_BS,
+                                  rollouts.valid_BS, rollouts.sampler_logps_BT.shape[1])
   return transformer.logits(params, config, hidden_BTD)
 
 
@@ -108,8 +107,6 @@ def from_hidden(params, config, hidden_BTD, targets_BT, mask_BT, *, temperature=
       least one).
   """
   axes.dims(hidden_BTD=hidden_BTD, targets_BT=targets_BT, mask_BT=mask_BT)
-  if temperature <= 0:
-    raise ValueError(f"temperature={temperature} must be > 0.")
   # Only the leaf that logits() reads, because its gradient is carried from chunk to chunk.
   name, leaf = _LEAVES[config.tied_head]
   out = _score(params[name][leaf], masked.where_valid(hidden_BTD, mask_BT[:, :, None]),
@@ -151,10 +148,9 @@ def distribution_statistics(logits_UV, targets_U, statistics):
     return jnp.where(target_U >= least_U1[..., 0],
                      target_U - jax.nn.logsumexp(kept_UV, axis=-1), REMOVED)
 
-  functions = dict(
-      mean=lambda: jnp.mean(logits_UV, axis=-1) - norm_U,
-      squared=lambda: jnp.sum(jnp.exp(2 * (logits_UV - norm_U[..., None])), axis=-1),
-      logit=lambda: target_U, top=top, min_p=min_p)
+  functions = dict(mean=lambda: jnp.mean(logits_UV, axis=-1) - norm_U,
+                   squared=lambda: jnp.sum(jnp.exp(2 * (logits_UV - norm_U[..., None])), axis=-1),
+                   logit=lambda: target_U, top=top, min_p=min_p)
   return tuple(functions[name](*options) for name, *options in statistics)
 
 

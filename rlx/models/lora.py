@@ -35,11 +35,8 @@ def init(params, key, *, rank, targets=TARGETS):
   Returns:
     {"layers": {"attn": ..., "mlp": ...}} with a pair of leaves for each matrix, float32.
   Raises:
-    ValueError: rank < 1, unknown targets, or targets that the decoder does not have.
+    ValueError: the decoder has none of the targets.
   """
-  if rank < 1: raise ValueError(f"rank={rank} must be >= 1.")
-  if unknown := sorted(set(targets) - set(TARGETS)) or not targets:
-    raise ValueError(f"targets={unknown or targets}: some of {list(TARGETS)}.")
   adapters = {}
   for name, part in params["layers"].items():
     for i, leaf in enumerate(sorted(set(part) & set(_LEAVES))):
@@ -47,14 +44,13 @@ def init(params, key, *, rank, targets=TARGETS):
       a, b = _LEAVES[leaf]
       n_in = len(a.rpartition("_")[2]) - 1  # axes of w that a reads, L included
       w = part[leaf]
-      shape = (*w.shape[:n_in], rank)
       fan_in = math.prod(w.shape[1:n_in])
       # One random stream per matrix, independent of the targets.
       stream = jax.random.fold_in(key, 2 * i + (name == "mlp"))
       # Adapters are trained, and therefore float32 for narrower frozen matrices too.
       dtype = jnp.promote_types(w.dtype, jnp.float32)
       adapters.setdefault(name, {}).update({
-          a: (jax.random.normal(stream, shape) * fan_in**-0.5).astype(dtype),
+          a: (jax.random.normal(stream, (*w.shape[:n_in], rank)) * fan_in**-0.5).astype(dtype),
           b: jnp.zeros((w.shape[0], rank, *w.shape[n_in:]), dtype)})
   if not adapters: raise ValueError(f"targets={tuple(targets)}: this decoder has none of them.")
   return {"layers": adapters}
@@ -82,5 +78,4 @@ def merge(params, scale):
     kept = {k: v for k, v in tree.items() if not any(k in pair for pair in _LEAVES.values())}
     return {k: v if (more := compute_delta(tree, k, scale)) is None else v + more
             for k, v in kept.items()}
-  layers = {k: part(v) for k, v in params["layers"].items()}
-  return {**params, "layers": layers}
+  return {**params, "layers": {k: part(v) for k, v in params["layers"].items()}}

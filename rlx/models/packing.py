@@ -91,7 +91,7 @@ def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, config,
   s = prompt_width + completion_width
   row_B = np.arange(n)
   first_B = row_B // rows * rows  # of its microbatch
-  if trunk_B is None or not _has_branches(config): trunk_B = row_B
+  if trunk_B is None or config.attention != "blocks": trunk_B = row_B
   layouts = [_lay_out_together(prompt_len_B, completion_len_B, trunk_B, rows, s, int(s * k))
              for k in _WIDTHS]
   if config.attention == "cudnn":
@@ -135,10 +135,6 @@ def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, config,
   return Plan(source.reshape(-1, c), trunk.reshape(-1, c), state.reshape(-1),
               by_slot.reshape(-1, c), target.reshape(-1),
               by_column.reshape(-1, completion_width), **apart)
-
-
-def _has_branches(config):
-  return config.attention == "blocks"
 
 
 def find_trunks(tokens_BX, prompt_len_B):
@@ -235,7 +231,7 @@ def hidden(params, config, tokens_BS, positions_BS, plan):
       plan.apart_Y.reshape(shards, -1))
   hidden_YCD = transformer.hidden(
       params, config, pick(tokens_BS), pick(positions_BS), source_YC >= 0,
-      plan.trunk_YC, branches_YC if _has_branches(config) else None, trunks)
+      plan.trunk_YC, branches_YC if config.attention == "blocks" else None, trunks)
   return take(hidden_YCD.reshape(-1, hidden_YCD.shape[2]), plan.state_U,
               plan.token_YC.reshape(-1), shards).reshape(shards, -1, hidden_YCD.shape[2])
 

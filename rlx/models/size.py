@@ -18,9 +18,8 @@ def param_count(config):
 def shard_config(config, n):
   """The config of one device's shard of a decoder, with heads, d_ff and vocabulary over n."""
   c = config
-  return dataclasses.replace(
-      c, n_heads=c.n_heads // n, n_kv_heads=max(c.n_kv_heads // n, 1), kv_copies=1,
-      d_ff=c.d_ff // n, vocab_size=c.vocab_size // n)
+  return dataclasses.replace(c, n_heads=c.n_heads // n, n_kv_heads=max(c.n_kv_heads // n, 1),
+                             kv_copies=1, d_ff=c.d_ff // n, vocab_size=c.vocab_size // n)
 
 
 def kv_bytes_per_token(config):

@@ -73,8 +73,7 @@ class DecoderConfig:
 
   def __post_init__(self):
     if self.n_heads % self.n_kv_heads:
-      raise ValueError(f"n_kv_heads={self.n_kv_heads} must divide "
-                       f"n_heads={self.n_heads}.")
+      raise ValueError(f"n_kv_heads={self.n_kv_heads} must divide n_heads={self.n_heads}.")
     for field, allowed in _CHOICES.items():
       if getattr(self, field) not in allowed:
         raise ValueError(f"{field}={getattr(self, field)!r} must be one of {allowed}.")
@@ -116,10 +115,9 @@ class DecoderConfig:
   @property
   def kinds(self):
     """(window, rope) of each layer; rope is full, local or none."""
-    windows = self.windows or (0,) * self.n_layers
     rope = lambda i, w: ("none" if i in self.no_rope else
                          "local" if w and self.local_theta else "full")
-    return tuple((w, rope(i, w)) for i, w in enumerate(windows))
+    return tuple((w, rope(i, w)) for i, w in enumerate(self.windows or (0,) * self.n_layers))
 
 
 _REMAT = {"none": None, "full": jax.checkpoint_policies.nothing_saveable,
@@ -244,15 +242,13 @@ def logits(params, config, hidden):
 
 def activate(config, gate, up):
   """The input of the MLP's last matrix."""
-  act = dict(silu=jax.nn.silu, gelu_tanh=jax.nn.gelu)[config.activation]
-  return act(gate) * up
+  return dict(silu=jax.nn.silu, gelu_tanh=jax.nn.gelu)[config.activation](gate) * up
 
 
 def mix_experts(config, x_UD, *matrices):
   """`experts.mix` with the options of the config."""
-  mix = functools.partial(
-      experts.mix, per_token=config.experts_per_token, norm_topk=config.norm_topk,
-      activated=functools.partial(activate, config))
+  mix = functools.partial(experts.mix, per_token=config.experts_per_token,
+                          norm_topk=config.norm_topk, activated=functools.partial(activate, config))
   if config.rows is None: return mix(x_UD, *matrices)
   # Each device sorts its own tokens. Without shard_map, XLA would make each device sort and
   # multiply all of them.
@@ -283,9 +279,8 @@ def _attend(config, q_BQNH, k_BSKH, v_BSKH, prepared):
   # XLA does not partition the calls of a kernel: each device calls it for its rows and heads.
   spec = jax.sharding.PartitionSpec
   rows, heads = spec(*config.rows.spec), spec(*config.rows.spec, None, "tensor")
-  return jax.shard_map(
-      attend, mesh=config.rows.mesh, in_specs=(heads, heads, heads, rows), out_specs=heads,
-      check_vma=False)(q_BQNH, k_BSKH, v_BSKH, prepared)
+  return jax.shard_map(attend, mesh=config.rows.mesh, in_specs=(heads, heads, heads, rows),
+                       out_specs=heads, check_vma=False)(q_BQNH, k_BSKH, v_BSKH, prepared)
 
 
 def _pin_between_layers(config, x_BQD):
@@ -294,9 +289,8 @@ def _pin_between_layers(config, x_BQD):
   if config.rows is None: return x_BQD
   mesh = config.rows.mesh
   divides = x_BQD.shape[1] % mesh.shape["tensor"] == 0 and not config.n_experts
-  columns = "tensor" if divides else None
   return pin(x_BQD, jax.sharding.NamedSharding(
-      mesh, jax.sharding.PartitionSpec(*config.rows.spec, columns)))
+      mesh, jax.sharding.PartitionSpec(*config.rows.spec, "tensor" if divides else None)))
 
 
 def pin(x, sharding):
@@ -457,8 +451,7 @@ class _Decoder(nn.Module):
       block = nn.remat(_Block, policy=_REMAT[c.remat], prevent_cse=False)
     layers = nn.scan(  # The check of invariants would trace the block a second time.
         block, variable_axes={"params": 0}, split_rngs={"params": True},
-        in_axes=(nn.broadcast, 0), out_axes=0, length=c.n_layers,
-        check_constancy_invariants=False)
+        in_axes=(nn.broadcast, 0), out_axes=0, length=c.n_layers, check_constancy_invariants=False)
     x_BQD = _pin_between_layers(c, embed_rows(c, _look_up(c, embed_VD, tokens_BQ)))
     x_BQD, kv_L = layers(c, self.keeps_kv, name="layers")(x_BQD, *shared)
     # Completions start at any column.

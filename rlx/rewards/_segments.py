@@ -19,8 +19,7 @@ def ends(learn_BT, granularity, step_ends_BT=None, turn_BT=None):
     turn_BT = jnp.where(learn_BT, turn_BT, -1)
     next_BT = jnp.pad(turn_BT[:, 1:], ((0, 0), (0, 1)), constant_values=-1)
     return learn_BT & (turn_BT != next_BT)
-  if step_ends_BT is None:
-    raise ValueError("granularity='step' needs step_ends_BT.")
+  if step_ends_BT is None: raise ValueError("granularity='step' needs step_ends_BT.")
   return (step_ends_BT & learn_BT) | masked.last(learn_BT)
 
 

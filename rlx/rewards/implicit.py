@@ -85,7 +85,6 @@ def process(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, learn
   metrics = {}
   if norm == "max_return":
     scale = _segments.denominator(rewards_BT, floor=floor, shards=norm_shards)
-    rows = rewards_BT.shape[0] // norm_shards
-    rewards_BT = rewards_BT / jnp.repeat(scale, rows)[:, None]
+    rewards_BT = rewards_BT / jnp.repeat(scale, rewards_BT.shape[0] // norm_shards)[:, None]
     metrics["normaliser"] = jnp.mean(scale)
   return rewards_BT, metrics

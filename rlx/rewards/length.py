@@ -64,8 +64,7 @@ def overlong(lengths_B: Array, learn_B: Array, *, max_length: ranges.Count,
     >>> length.overlong(jnp.array([5, 6, 9]), jnp.ones(3, bool), max_length=8, buffer=4)
     Array([-0.25, -0.5 , -1.  ], dtype=float32)
   """
-  if buffer > max_length:
-    raise ValueError(f"buffer={buffer!r}: at most max_length={max_length}.")
+  if buffer > max_length: raise ValueError(f"buffer={buffer!r}: at most max_length={max_length}.")
   over_B = (lengths_B - (max_length - buffer)) / buffer
   return -jnp.clip(over_B, 0, 1)
 

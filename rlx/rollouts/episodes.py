@@ -127,8 +127,7 @@ def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk,
     most = b if slots is None else min(slots, b)
     state = _State(b, np.repeat(tokens_PX[:, -1], group), max_tokens, turn_tokens, turns, pad_id)
     while np.any(state.status_B != _ENDED):
-      arrived = answers.take_ready(wait=not np.any(state.status_B == _DRAWS))
-      unread = state.take_answers(arrived)
+      unread = state.take_answers(answers.take_ready(wait=not np.any(state.status_B == _DRAWS)))
       for part in _batches(unread, b // shards, shards, max(most // shards // _READ, 1)):
         history = _read(options, weights, rows, prompts, history, place(part.row_W),
                         *place(state.to_read(part, options.reads)))

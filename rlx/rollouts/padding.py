@@ -82,10 +82,9 @@ def make_empty(tokens_PX: np.ndarray, prompt_len_P: np.ndarray, prompt_P: np.nda
 
 def empty_rows(rollouts: records.Rollouts, rows_B: np.ndarray) -> records.Rollouts:
   """Returns a copy (numpy) in which the completions of these rows are empty."""
-  return rollouts.replace(
-      completion_len_B=np.where(rows_B, 0, rollouts.completion_len_B),
-      finish_B=np.where(rows_B, _EOS, rollouts.finish_B),
-      sampler_logps_BT=np.where(rows_B[:, None], 0, rollouts.sampler_logps_BT))
+  return rollouts.replace(completion_len_B=np.where(rows_B, 0, rollouts.completion_len_B),
+                          finish_B=np.where(rows_B, _EOS, rollouts.finish_B),
+                          sampler_logps_BT=np.where(rows_B[:, None], 0, rollouts.sampler_logps_BT))
 
 
 def batches(items: Sequence[Any], size: int) -> Iterator[list]:
@@ -126,21 +125,18 @@ def trim(rollouts: records.Rollouts, multiple: int) -> records.Rollouts:
 
   Widths are rounded up, because each new width is a new compilation.
   """
-  full = rollouts.sampler_logps_BT.shape[1]
   longest = int(np.max(np.asarray(rollouts.completion_len_B)))
-  width = min(bucket(longest, multiple), full)
+  width = min(bucket(longest, multiple), rollouts.sampler_logps_BT.shape[1])
   turns = {name: x[:, :width] for name in ("turn_BT", "turn_rewards_BT")
            if (x := getattr(rollouts, name)) is not None}
-  return rollouts.replace(
-      tokens_BS=rollouts.tokens_BS[:, :rollouts.prompt_width + width],
-      sampler_logps_BT=rollouts.sampler_logps_BT[:, :width], **turns)
+  return rollouts.replace(tokens_BS=rollouts.tokens_BS[:, :rollouts.prompt_width + width],
+                          sampler_logps_BT=rollouts.sampler_logps_BT[:, :width], **turns)
 
 
 def completions(rollouts: records.Rollouts) -> list[list[int]]:
   """Rollouts -> list of B lists of token ids, EOS included."""
   ids_BT = np.asarray(rollouts.completions_BT)
-  lengths_B = np.asarray(rollouts.completion_len_B)
-  return [row[:n].tolist() for row, n in zip(ids_BT, lengths_B)]
+  return [row[:n].tolist() for row, n in zip(ids_BT, np.asarray(rollouts.completion_len_B))]
 
 
 def append(rollouts: records.Rollouts, token_id: int) -> records.Rollouts:

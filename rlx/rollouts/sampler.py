@@ -102,14 +102,9 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
     fetch, put: transfer the arrays of a tree from the devices to the host, and back; the second
       argument of `put` is (path, array) -> sharding.
   """
-  if stops and decode is None:
-    raise ValueError("Stop strings need a function that decodes tokens.")
   shards = transformer.row_shards(config)
-  if slots is not None and (slots < group or slots % (group * shards)):
-    raise ValueError(f"slots={slots} must be a multiple of group={group} x {shards} devices.")
-  options = _options(
-      config, group=group, max_tokens=max_tokens, chunk=chunk, eos_ids=eos_ids, pad_id=pad_id,
-      temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
+  options = _options(config, group=group, max_tokens=max_tokens, chunk=chunk, eos_ids=eos_ids,
+                     pad_id=pad_id, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
   chunk = options.chunk
   lay_out = lay_out or functools.partial(decoder.lay_out, config=config)
   # Each batch size compiles a program, which does not pay off for a single chunk.
@@ -204,8 +199,7 @@ def _start(options, params, tokens_PX, prompt_len_P, prompt_P, key):
   group = options.group
   b = axes.dims(tokens_PX=tokens_PX, prompt_len_P=prompt_len_P, prompt_P=prompt_P)["P"] * group
   rows = _Rows(last_token_B=jnp.repeat(tokens_PX[:, -1], group),
-               prompt_len_B=jnp.repeat(prompt_len_P, group),
-               keys_B=keys_of(key, prompt_P, group))
+               prompt_len_B=jnp.repeat(prompt_len_P, group), keys_B=keys_of(key, prompt_P, group))
   drawn = _Drawn(tokens_BT=jnp.full((b, options.max_tokens), options.pad_id, jnp.int32),
                  logps_BT=jnp.zeros((b, options.max_tokens), jnp.float32),
                  len_B=jnp.zeros(b, jnp.int32), finish_B=jnp.full(b, RUNNING, jnp.int32))
@@ -230,10 +224,9 @@ def run_on_each(fn, options, rows, shared=()):
   inner = dataclasses.replace(
       options, together=axes if transformer.row_shards(config) < mesh.size else (),
       config=dataclasses.replace(config, rows=None, heads=spec(None, *config.heads.spec[1:])))
-  return jax.shard_map(
-      functools.partial(fn, inner), mesh=mesh,
-      in_specs=(own,) * len(rows) + (spec(),) * len(shared), out_specs=own,
-      axis_names=set(axes), check_vma=False)(*rows, *shared)
+  return jax.shard_map(functools.partial(fn, inner), mesh=mesh,
+                       in_specs=(own,) * len(rows) + (spec(),) * len(shared), out_specs=own,
+                       axis_names=set(axes), check_vma=False)(*rows, *shared)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -312,10 +305,9 @@ def decode_chunk(options, weights, prompts, suffix, fed_W, count_W, finish_W, mo
   columns_T = jnp.arange(suffix.columns)
   first = columns_T.shape[0] - chunk
   start_W = first - count_W          # The column of a row's first token.
-  steps_C = jnp.arange(chunk)
   uniform_WC = jax.vmap(jax.vmap(
       lambda k, t: decoding.uniform(jax.random.fold_in(k, t)),
-      in_axes=(None, 0)))(keys_W, count_W[:, None] + steps_C[None, :])
+      in_axes=(None, 0)))(keys_W, count_W[:, None] + jnp.arange(chunk)[None, :])
   position_W = prompt_len_W - 1 + count_W
 
   def one(carry):
@@ -349,8 +341,7 @@ def decode_chunk(options, weights, prompts, suffix, fed_W, count_W, finish_W, mo
 
 def _finish(options, drawn_W, count_W, most_W):
   """How rows of `count_W` tokens end with the token that they have drawn, or RUNNING."""
-  eos = np.asarray(options.eos_ids, np.int32)
-  ends_W = jnp.any(drawn_W[:, None] == eos[None, :], axis=1)
+  ends_W = jnp.any(drawn_W[:, None] == np.asarray(options.eos_ids, np.int32)[None, :], axis=1)
   return jnp.where(ends_W, _EOS, jnp.where(count_W == most_W, _LENGTH, RUNNING))
 
 

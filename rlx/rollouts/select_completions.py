@@ -10,8 +10,6 @@ import numpy as np
 
 from rlx.core import ranges, records
 
-KINDS = ("best_worst", "best_random", "best")
-
 
 def everything(learn_PG: np.ndarray) -> np.ndarray:
   """Selects every completion."""
@@ -55,13 +53,11 @@ def prof(outcome_PG: np.ndarray, scores_PG: np.ndarray, learn_PG: np.ndarray, *,
     count: completions selected of each group.
     side: both, or right: the first wrong ones are taken, their scores are not read.
   Raises:
-    ValueError: count is more than G, or an unknown side.
+    ValueError: count is more than G.
   """
   outcome_PG, scores_PG, learn_PG = map(np.asarray, (outcome_PG, scores_PG, learn_PG))
   if count > learn_PG.shape[1]:
     raise ValueError(f"count={count!r}: at most rollouts.per_prompt={learn_PG.shape[1]}.")
-  if side not in ("both", "right"):
-    raise ValueError(f"side={side!r}: both or right.")
   right_PG, wrong_PG = learn_PG & (outcome_PG > 0.5), learn_PG & ~(outcome_PG > 0.5)
   n_right_P, n_wrong_P = right_PG.sum(axis=1), wrong_PG.sum(axis=1)
   k_right_P = np.clip(-(-count // 2), count - n_wrong_P, n_right_P)
@@ -84,11 +80,8 @@ def extremes(scores_PG: np.ndarray, learn_PG: np.ndarray, *,
     scores_PG: anything where learn_PG is False.
     learn_PG: bool; others are left out.
     kind: best_worst, best_random or best.
-  Raises:
-    ValueError: an unknown kind.
   """
   scores_PG, learn_PG = map(np.asarray, (scores_PG, learn_PG))
-  if kind not in KINDS: raise ValueError(f"kind={kind!r}: one of {KINDS}.")
   ones_P = np.ones(len(scores_PG), int)
   best_PG = _lowest(-scores_PG, learn_PG, ones_P)
   if kind == "best": return best_PG

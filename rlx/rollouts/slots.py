@@ -65,10 +65,9 @@ def start(prompts: int, group: int, slots: int | None = None) -> Plan:
   """The first plan: all rows, or the groups that fit into `slots`."""
   rows = prompts * group
   w = min(slots or rows, rows)
-  everything = w == rows
   return Plan(row_W=np.arange(w, dtype=np.int32), source_W=np.full(w, -1, np.int32),
               count_W=np.zeros(w, np.int32),
-              prompt_P=None if everything else np.arange(w // group, dtype=np.int32),
+              prompt_P=None if w == rows else np.arange(w // group, dtype=np.int32),
               is_same=False, waiting=w, rows=rows, group=group, slots=w)
 
 
@@ -117,10 +116,9 @@ def _move_rows(plan, live, new, steps, groups):
     prompt_P[i] = members[0] // plan.group if members else 0
   source_W = np.array([source.get(r, -1) for r in row_W.tolist()], np.int32)
   count_W = plan.count_W + np.int32(steps)
-  return dataclasses.replace(
-      plan, row_W=row_W, source_W=source_W,
-      count_W=np.where(source_W < 0, 0, count_W[source_W]), prompt_P=prompt_P,
-      is_same=False, waiting=plan.waiting + len(new))
+  return dataclasses.replace(plan, row_W=row_W, source_W=source_W,
+                             count_W=np.where(source_W < 0, 0, count_W[source_W]),
+                             prompt_P=prompt_P, is_same=False, waiting=plan.waiting + len(new))
 
 
 def find_smallest(n: int, slots: int) -> int:

@@ -20,9 +20,6 @@ class Annotated:
   batch: records.Batch         # numpy
   values: dict[str, Any]       # host values without axes, which model fields read
 
-  def replace(self, **changes: Any) -> "Annotated":
-    return dataclasses.replace(self, **changes)
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Annotate:

@@ -32,10 +32,9 @@ class Collected(NamedTuple):
     """The rows of both, which have texts and excluded_B."""
     assert self.texts is not None and other.texts is not None
     assert self.excluded_B is not None and other.excluded_B is not None
-    return Collected(
-        self.prompts + other.prompts, padding.join([self.rollouts, other.rollouts]),
-        np.append(self.reward_B, other.reward_B), np.append(self.excluded_B, other.excluded_B),
-        self.texts + other.texts)
+    return Collected(self.prompts + other.prompts, padding.join([self.rollouts, other.rollouts]),
+                     np.append(self.reward_B, other.reward_B),
+                     np.append(self.excluded_B, other.excluded_B), self.texts + other.texts)
 
 
 class Draw(NamedTuple):
@@ -55,27 +54,14 @@ class Draw(NamedTuple):
                      for parts in zip(*draws))
 
 
-@dataclasses.dataclass(frozen=True)
-class Demonstrations:
-  """(prompts, rollouts) -> rollouts whose groups end with the prompt's demonstration.
-
-  Attributes:
-    ids_of: {prompt id: token ids}; None: there are no demonstrations.
-  """
-  ids_of: dict[str, list[int]] | None
-
-  def __call__(self, prompts: list[records.Prompt], rollouts: records.Rollouts) -> records.Rollouts:
-    if self.ids_of is None: return rollouts
-    return padding.put_last(
-        rollouts, [self.ids_of[p.id] for p in prompts], records.FINISH.index("eos"))
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Collect:
   """The stage that samples and verifies a batch.
 
   Attributes:
     budget: see rollouts.budget; None: all completions come from one pass.
+    demonstrations: {prompt id: token ids} of the completions that groups end with; None: there
+      are none.
     dialogues: of the run's environment; None: prompts have one completion each.
   """
   prompts: iterator.PromptIterator
@@ -87,7 +73,7 @@ class Collect:
   filter_groups: resolve.Method
   anneal: methods_lib.Anneal
   budget: methods_lib.Budget | None
-  demonstrations: Demonstrations
+  demonstrations: dict[str, list[int]] | None
   dialogues: dialogue.Dialogues | None
   seed: int = key("seed")
   max_draws: int = key("rollouts.max_draws")
@@ -134,7 +120,10 @@ class Collect:
 
   def _draw(self, prompts: list[records.Prompt], sample: Sample, clock: progress.Clock) -> Draw:
     """Samples and verifies completions of these prompts: a Draw."""
-    rollouts = self.demonstrations(prompts, sample(prompts))
+    rollouts = sample(prompts)
+    if self.demonstrations is not None:
+      rollouts = padding.put_last(rollouts, [self.demonstrations[p.id] for p in prompts],
+                                  records.FINISH.index("eos"))
     clock.lap("sample")
     texts = self.texts.completions(rollouts)
     reward_PG = first_PG = self.outcomes.rewards(prompts, rollouts, texts, keep=True)

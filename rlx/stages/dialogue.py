@@ -100,7 +100,6 @@ def observations(tokenizer: tokenizer_io.Tokenizer, *, role: str, is_chat: bool,
       the mark.
   """
   before, after = chat.between(tokenizer, role) if is_chat else ("", "")
-  made = Observations(tokenizer, before, after, limit, mark)
   try:
     n = len(tokenizer.encode(mark, add_bos=False))
   except ValueError:
@@ -108,7 +107,7 @@ def observations(tokenizer: tokenizer_io.Tokenizer, *, role: str, is_chat: bool,
   if n > limit:
     raise ValueError(f"episodes.cut_mark={mark!r}: a text of at most episodes.observation_tokens="
                      f"{limit} tokens that the tokenizer can encode.")
-  return made
+  return Observations(tokenizer, before, after, limit, mark)
 
 
 class Answers:

@@ -40,6 +40,5 @@ class EndStep:
 
   def _kl_coef(self, state: records.TrainState, metrics: dict) -> jax.Array:
     if self.kl_target is None: return state.kl_coef
-    return divergence.adaptive_coef(
-        state.kl_coef, metrics["policy/kl_ref"], target=self.kl_target,
-        horizon=self.kl_horizon, count=self.completions)
+    return divergence.adaptive_coef(state.kl_coef, metrics["policy/kl_ref"], target=self.kl_target,
+                                    horizon=self.kl_horizon, count=self.completions)

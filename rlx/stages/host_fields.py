@@ -40,8 +40,7 @@ def tokens_BT(rollouts: Rollouts) -> np.ndarray:
   return rollouts.completions_BT
 
 
-@field(bool, options=dict(group="rollouts.per_prompt"),
-       needs={"rollouts.demonstration.name": None})
+@field(bool, options=dict(group="rollouts.per_prompt"), needs={"rollouts.demonstration.name": None})
 def demo_B(rollouts: Rollouts, *, group: int) -> np.ndarray:
   """Rows that are demonstrations, not samples."""
   return np.arange(len(rollouts.finish_B)) % group == group - 1
@@ -249,8 +248,7 @@ def last_token_rows(prompt_ids: Ids, completions: Ids, tokenizer: Tokenizer, *, 
 @field(bool, needs={"likelihood.max_tokens": 0})
 def answer_mask_BM(answer_rows: Rollouts) -> np.ndarray:
   """Tokens of the reference answer."""
-  columns_1M = np.arange(answer_rows.sampler_logps_BT.shape[1])[None, :]
-  return columns_1M < answer_rows.completion_len_B[:, None]
+  return answer_rows.mask_BT
 
 
 @field(bool, needs={"likelihood.separator": None})

@@ -53,8 +53,7 @@ class Methods:
     readers: dict[str, resolve.Method | None] = {
         f"rewards.{term}": fn for term, (_, fn) in self.rewards.items()}
     readers |= {f"advantages.{term}": fn for term, (_, fn) in self.estimators.items()}
-    readers |= {"learner.loss": self.policy,
-                "learner.rollout_correction": self.rollout_correction,
+    readers |= {"learner.loss": self.policy, "learner.rollout_correction": self.rollout_correction,
                 "learner.token_weight": self.token_weight,
                 "rollouts.select_completions": self.select_completions}
     return {key: fn for key, fn in readers.items() if fn}

@@ -33,7 +33,7 @@ def mismatched_rows(rollouts: records.Rollouts, *, group: int) -> records.Rollou
 @field(np.float32, where="model")
 def kl_ratio_B(passes: passes_lib.Passes, mismatched_rows: records.Rollouts) -> jax.Array:
   """Sums of the PRM's log-ratio over mismatched_rows; NaN of an empty completion (KTO's KL)."""
-  other = passes.with_rollouts(mismatched_rows)
+  other = passes_lib.make_passes(passes.options, passes.state, mismatched_rows)
   ratio_BT = other.logps("prm", "prm") - other.prm_reference()
   return jnp.where(other.rollouts.completion_len_B > 0,
                    masked.total(ratio_BT, other.rollouts.action_BT, axis=1), jnp.nan)
@@ -73,8 +73,7 @@ def old_min_p_logps_BT(passes: passes_lib.Passes) -> jax.Array:
 @field(np.float32, where="model")
 def ref_logps_BT(passes: passes_lib.Passes) -> jax.Array:
   """log pi_ref of the policy's KL, at the sampling temperature."""
-  moves = passes.state.kl_reference is not None
-  return passes.logps("kl_reference" if moves else "reference",
+  return passes.logps("reference" if passes.state.kl_reference is None else "kl_reference",
                       temperature=passes.options.temperature)
 
 

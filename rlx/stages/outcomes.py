@@ -92,13 +92,12 @@ def _mean(rewards: float | list[float], text: str) -> float:
 def make_columns(rollouts: records.Rollouts, reward_B: np.ndarray,
                  excluded_B: np.ndarray | None = None) -> dict[str, Any]:
   """The columns that every batch has. Numpy."""
-  given = dict(action_BT=np.asarray(rollouts.action_BT), reward_B=reward_B,
-               outcome_B=clip_rewards(reward_B),
-               sampler_logps_BT=rollouts.sampler_logps_BT, finish_B=rollouts.finish_B,
-               excluded_B=np.zeros(len(reward_B), np.int8) if excluded_B is None else excluded_B)
-  given |= {name: x for name in ("turn_BT", "turn_rewards_BT")
-            if (x := getattr(rollouts, name)) is not None}
-  return given
+  return dict(
+      action_BT=np.asarray(rollouts.action_BT), reward_B=reward_B, outcome_B=clip_rewards(reward_B),
+      sampler_logps_BT=rollouts.sampler_logps_BT, finish_B=rollouts.finish_B,
+      excluded_B=np.zeros(len(reward_B), np.int8) if excluded_B is None else excluded_B) | {
+          name: x for name in ("turn_BT", "turn_rewards_BT")
+          if (x := getattr(rollouts, name)) is not None}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -26,20 +26,14 @@ def values(params: records.Params, config: transformer.DecoderConfig, rollouts: 
       completion_width=rollouts.sampler_logps_BT.shape[1], plan=plan)
 
 
+@functools.cache  # Without defaults, and called by position: one entry for each combination.
 def compile_logps(config: transformer.DecoderConfig, temperature: float, parts: int, shards: int,
-                  more: tuple = ()) -> jax.stages.Wrapped:
+                  more: tuple) -> jax.stages.Wrapped:
   """The compiled function (params, rollouts, plan) -> logps_BT of a model and temperature.
 
   PRM and reference share it, so that equal weights give exactly equal log-probs. With
   `more` (see models/logps.distribution_statistics) it returns (logps_BT, *more).
   """
-  # All arguments are passed by position, so that each combination has one cache entry.
-  return _compile_logps(config, temperature, parts, shards, more)
-
-
-@functools.cache
-def _compile_logps(config: transformer.DecoderConfig, temperature: float, parts: int, shards: int,
-                   more: tuple) -> jax.stages.Wrapped:
   def logps_of(params: records.Params, rollouts: records.Rollouts,
                plan: packing.Plan | None) -> jax.Array | tuple[jax.Array, ...]:
     def one(batch: tuple) -> jax.Array | tuple[jax.Array, ...]:
@@ -93,14 +87,6 @@ class Planner:
           packing.plan(prompt_len_B, len_B, r.prompt_width, r.sampler_logps_BT.shape[1], config,
                        parts=parts * sharding.row_shards(self.mesh), trunk_B=trunk_B), self.mesh)
     return self._plans[wanted]
-
-
-def full_plan(config: transformer.DecoderConfig, mesh: jax.sharding.Mesh, rows: int,
-              prompt_width: int, width: int, parts: int, *, pack: bool) -> packing.Plan | None:
-  """The largest packing.Plan, for rows without padding or shared prompts; or None."""
-  if not pack: return None
-  return packing.plan(np.full(rows, prompt_width), np.full(rows, width), prompt_width, width,
-                      config, parts=parts * sharding.row_shards(mesh), trunk_B=None)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -179,16 +165,12 @@ class Passes:
     o, config = self.options, self.options.models["policy"]
     parts = math.gcd(o.parts, len(rows.tokens_BS) // o.shards)
     plan = Planner(rows, o.mesh, o.pack)(config, parts)
-    return compile_logps(config, temperature, parts, o.shards)(
+    return compile_logps(config, temperature, parts, o.shards, ())(
         self.state.join_params(name), sharding.place_rows(rows, o.mesh), plan)
 
   def answers(self, rows: records.Rollouts) -> jax.Array:
     """logps_BM of reference answers under likelihood.model."""
     return self.score_rows(self.options.asked, rows)
-
-  def with_rollouts(self, rollouts: records.Rollouts) -> "Passes":
-    """Returns Passes over other rollouts (numpy), which are placed on the mesh."""
-    return make_passes(self.options, self.state, rollouts)
 
   def with_state(self, state: records.TrainState) -> "Passes":
     """Returns Passes of other parameters over the same rollouts."""

@@ -135,9 +135,8 @@ def _reward_metrics(rewards: Terms, coefs: Terms, parts: Terms,
     per_row_B = reward if reward.ndim == 1 else masked.total(reward, batch.learn_BT, axis=1)
     metrics[f"rewards/{name}"] = masked.mean(per_row_B, learn_B)
     metrics[f"rewards/{name}_coef"] = coefs[name]
-  spread = {name: masked.var(a_BT, batch.learn_BT) for name, a_BT in parts.items()}
-  for name, v in spread.items():
-    metrics[f"advantages/variance_{name}"] = v
+  for name, a_BT in parts.items():
+    metrics[f"advantages/variance_{name}"] = masked.var(a_BT, batch.learn_BT)
   if "prm_logps_BT" in batch:
     # Log-probs before the PRM's update, even if the rewards are computed after it: these
     # metrics are of completions that the PRM was not trained on.
@@ -146,8 +145,7 @@ def _reward_metrics(rewards: Terms, coefs: Terms, parts: Terms,
     metrics |= {
         "prm/beta": batch.prm_beta_B[0],
         "prm/accuracy": prm_metrics.accuracy(
-            before_BT, batch.prm_ref_logps_BT, batch.action_BT,
-            batch.outcome_PG, batch.learn_PG),
+            before_BT, batch.prm_ref_logps_BT, batch.action_BT, batch.outcome_PG, batch.learn_PG),
         "prm/varied": prm_metrics.share_of_varied(batch.outcome_PG, batch.learn_PG),
         "prm/abs_log_ratio": masked.mean(jnp.abs(ratio_BT), batch.learn_BT),
         "prm/correlation": prm_metrics.correlation(

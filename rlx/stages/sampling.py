@@ -11,19 +11,15 @@ from rlx.core.options import key
 from rlx.learner import hosts, sharding
 from rlx.models import decode, size, transformer
 from rlx.rollouts import episodes, padding, sampler, slots as slots_lib
-from rlx.stages import dialogue, texts as texts_lib
+from rlx.stages import dialogue, sizes as sizes_lib, texts as texts_lib
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
   """The config values that sampling needs, other than those of `texts`."""
+  sizes: sizes_lib.Sizes
   decoding: dict[str, Any]                          # keyword arguments of decoding.next_token
-  chunk: int = key("rollouts.chunk")
   slots: int | None = key("rollouts.slots")
-  draw: int                                         # prompts of a draw
-  first_pass: int                                   # completions of each
-  eval_batch: int = key("eval.batch")
-  eval_samples: int = key("eval.samples")
   step_rollouts: int = key("train_prm.step_rollouts")
 
 
@@ -133,17 +129,18 @@ def make_sampling(o: Options, texts: texts_lib.Texts, config: transformer.Decode
     bytes_free: memory of a device that the state does not use; None: unknown.
     dialogues: of the run's environment; None: prompts have one completion each.
   """
+  sizes, k = o.sizes, o.step_rollouts
   def make(prompts: int, group: int, rule: dict[str, Any], **more: Any) -> Sampler:
     slots = most_rows(o, texts, config, mesh, bytes_free, prompts, group)
-    return Sampler(config=config, texts=texts, mesh=mesh, chunk=o.chunk, prompts=prompts,
+    return Sampler(config=config, texts=texts, mesh=mesh, chunk=sizes.chunk, prompts=prompts,
                    group=group, rule=rule, **{"slots": slots, "dialogues": dialogues, **more})
-  train, k = make(o.draw, o.first_pass, o.decoding, counts=True), o.step_rollouts
+  train = make(sizes.draw, sizes.first_pass, o.decoding, counts=True)
   part = k * sharding.row_shards(mesh)
   return Sampling(
       train=train, device_bytes=device_bytes,
-      greedy=make(o.eval_batch, 1, dict(temperature=0.0)),
-      sampled=make(o.eval_batch, o.eval_samples, o.decoding),
-      after_steps=make(o.draw, k, o.decoding, dialogues=None,
+      greedy=make(sizes.eval_batch, 1, dict(temperature=0.0)),
+      sampled=make(sizes.eval_batch, sizes.eval_samples, o.decoding),
+      after_steps=make(sizes.draw, k, o.decoding, dialogues=None,
                        slots=train.slots and max(train.slots // part, 1) * part))
 
 
@@ -169,7 +166,7 @@ def most_rows(o: Options, texts: texts_lib.Texts, config: transformer.DecoderCon
   shards, config = sharding.row_shards(mesh), size.shard_config(config, mesh.shape["tensor"])
   if o.slots is not None: return max(o.slots // (group * shards), 1) * group * shards
   # A row may need its own copy of its prompt's cache, and its cache grows by chunks.
-  tokens = texts.prompt_tokens + texts.completion_tokens + o.chunk
+  tokens = texts.prompt_tokens + texts.completion_tokens + o.sizes.chunk
   fit = slots_lib.count_fitting(prompts * group // shards, group,
                                 tokens * size.kv_bytes_per_token(config), bytes_free)
   return fit and fit * shards

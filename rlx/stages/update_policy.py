@@ -60,8 +60,7 @@ class PolicyLoss:
       metrics["kl_ref"] = aggregate.mean(logps_BT - batch.ref_logps_BT, learn_BT)
     total = aggregate.aggregate(loss_BT, learn_BT, mode=self.aggregation, length=self.max_tokens)
     if methods.auxiliary:
-      auxiliary = value_of("auxiliary")
-      metrics["auxiliary"] = auxiliary
+      metrics["auxiliary"] = auxiliary = value_of("auxiliary")
       total = total.replace(total=total.total + whole["auxiliary_B"][0] * auxiliary.total)
     return total, metrics
 

@@ -91,9 +91,8 @@ def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged
   if is_peft and opened.adapters is None:
     raise ValueError(f"adapters='peft': source={str(source)!r} has no adapters.")
   unit, tokens = pad_vocab_to_multiple_of, opened.config.vocab_size
-  config = dataclasses.replace(
-      opened.config, vocab_size=-(-tokens // unit) * unit,
-      param_dtype=opened.config.param_dtype if dtype is None else dtype)
+  config = dataclasses.replace(opened.config, vocab_size=-(-tokens // unit) * unit,
+                               param_dtype=opened.config.param_dtype if dtype is None else dtype)
   leaves = opened.adapters if is_peft else opened.leaves
   _check_room(leaves, config, tokens, to)
   try:
@@ -120,8 +119,7 @@ def _run_source(workdir, name, is_peft):
   checkpoints = checkpoint.Checkpoints(workdir)
   step = checkpoints.latest
   checkpoints.close()
-  if step is None:
-    raise ValueError(f"source={str(workdir)!r}: the run has no checkpoint.")
+  if step is None: raise ValueError(f"source={str(workdir)!r}: the run has no checkpoint.")
   for key in _RUN_KEYS:
     if key not in c: raise ValueError(f"{file}: {key} is missing.")
     ranges.check(f"{file}: {key}", c[key], keys.find_range(key))
@@ -152,10 +150,8 @@ def _check_room(leaves, config, tokens, to):
   padding = 2 * (config.vocab_size - tokens) * config.d_model
   need = (padding + sum(math.prod(x.shape) for x in leaves.values())) * np.dtype(
       config.param_dtype).itemsize
-  free = shutil.disk_usage(next(p for p in to.parents if p.exists())).free
-  if need > free:
-    raise ValueError(f"to={str(to)!r}: {need / 1e9:.2f} GB are needed, {free / 1e9:.2f} are "
-                     "free.")
+  if need > (free := shutil.disk_usage(next(p for p in to.parents if p.exists())).free):
+    raise ValueError(f"to={str(to)!r}: {need / 1e9:.2f} GB are needed, {free / 1e9:.2f} are free.")
 
 
 def _write_tokenizer(folder, source, padded):
@@ -171,8 +167,7 @@ def _write_tokenizer(folder, source, padded):
   file = folder / "generation_config.json"
   ids = {key: source.hf[key] for key in ("bos_token_id", "eos_token_id", "pad_token_id")
          if key in source.hf}
-  generation = strict_json.read(file) if file.exists() else ids
-  strict_json.write(file, generation | changes)
+  strict_json.write(file, (strict_json.read(file) if file.exists() else ids) | changes)
 
 
 def main(*words):

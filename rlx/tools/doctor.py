@@ -21,7 +21,6 @@ from rlx.build import (
     keys, memory as run_memory, options as options_lib, prompts as build_prompts, validation,
     verifiers as build_verifiers)
 from rlx.core import records, rng
-from rlx.core.options import key
 from rlx.evals import accuracy, best_of_n, pass_at_k, reward_model
 from rlx.io import chat, metrics as io_metrics, terminal, tokenizer as tokenizer_io
 from rlx.learner import hosts, memory
@@ -84,19 +83,12 @@ class Example:
   faults: dict = dataclasses.field(default_factory=dict)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Options:
-  """The config values that only this tool needs."""
-  prm_path: str | None = key("prm.path")
-
-
 def doctor(config: keys.Config, workdir: str | os.PathLike | None = None) -> list[Finding]:
   """Runs all checks on a config and on the run in a workdir, if one is given.
 
   Prints the findings and returns them.
   """
-  run, options = build.build(config), options_lib.read_options(Options, config)
-  findings = []
+  run, findings = build.build(config), []
   def report(finding):
     findings.append(finding)
     print(terminal.line(str(finding)), flush=True)
@@ -113,9 +105,11 @@ def doctor(config: keys.Config, workdir: str | os.PathLike | None = None) -> lis
     if findings[-1].level == "error": return findings  # Sampling would run out of memory.
     lengths = build_prompts.prompt_lengths(config, run.texts)
     assert run.prompts is not None
-    constants = build_verifiers.find_constants(config, run.prompts.all())
+    constants = {p.id: constant for p, _, constant in build_verifiers.inspect_prompts(
+        config, run.prompts.all())}
     # A PRM that is its own reference starts with rewards of 0, whatever was loaded.
-    has_prm = options.prm_path is not None and run.passes.prm_reference != "self"
+    has_prm = (options_lib.setting(config)("prm.path") is not None
+               and run.passes.prm_reference != "self")
     for finding in check_batch(run, lengths, constants, *first_batch(run, has_prm)):
       report(finding)
   finally:
@@ -231,8 +225,7 @@ def _verdicts_vary(outcome_PG):
             "(model.path), or a format that the verifier reads (prompts.template)")
   if mean == 1: return "error", "every verdict is 1", "harder prompts (prompts.options)"
   return ("ok" if spread >= 0.2 else "warning" if spread else "error",
-          f"verdicts differ in {spread:.0%} of {len(outcome_PG)} groups, "
-          f"their mean is {mean:.3f}",
+          f"verdicts differ in {spread:.0%} of {len(outcome_PG)} groups, their mean is {mean:.3f}",
           "more completions (rollouts.per_prompt), or prompts that the model "
           "solves some of the time (prompts.options)")
 
@@ -258,8 +251,7 @@ def answers_fit(lengths_B, is_cut_B, max_tokens):
           f"{cut:.0%} are cut at rollouts.max_tokens={max_tokens}; lengths: half of them "
           f"<= {half:.0f}, 95% <= {most:.0f}, longest {np.max(lengths_B)}",
           "raise rollouts.max_tokens" + (
-              ", or tell the model to end (rollouts.stops, prompts.template)"
-              if cut > 0.5 else ""))
+              ", or tell the model to end (rollouts.stops, prompts.template)" if cut > 0.5 else ""))
 
 
 def example(tokenizer: tokenizer_io.Tokenizer, prompt: str | list[dict], completion: str,

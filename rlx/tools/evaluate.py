@@ -105,6 +105,5 @@ def _meta(prompts, field):
   """
   for p in prompts:
     if field not in p.meta:
-      raise ValueError(f"eval.difficulty={field!r}: the meta of {p.id!r} has "
-                       f"{sorted(p.meta)}.")
+      raise ValueError(f"eval.difficulty={field!r}: the meta of {p.id!r} has {sorted(p.meta)}.")
   return [p.meta[field] for p in prompts]

@@ -77,11 +77,10 @@ def report(run: build.Run, chip: targets.Chip | None, limit: int | None) -> dict
   done = [run_memory.compile_program(program, mesh) for program in tqdm.tqdm(
       traced, "compiling", leave=False, disable=not sys.stderr.isatty())]
   held, stages = run_memory.count_state_bytes(state), run_memory.max_by_term(done)
-  return dict(
-      platform=sharding.platform(run.passes.mesh), mesh=mesh, limit=limit, held=held,
-      stages=stages, need=memory.need(held, stages),
-      refusal=run_memory.refusal(run, held, stages, limit),
-      programs=[_figures(x, chip, mesh) for x in done])
+  return dict(platform=sharding.platform(run.passes.mesh), mesh=mesh, limit=limit, held=held,
+              stages=stages, need=memory.need(held, stages),
+              refusal=run_memory.refusal(run, held, stages, limit),
+              programs=[_figures(x, chip, mesh) for x in done])
 
 
 def _figures(x, chip, mesh):

@@ -48,8 +48,7 @@ CHIPS = {
     "h200": Chip(151397597184, 9.89e14, 4.8e12, 450e9, 8, 50e9, gpu="NVIDIA H200 141GB HBM3e",
                  figures=(132, 128, 233472, 232448, 52428800, 1.98, 9)),
     "b200": Chip(191514411008, 2.25e15, 7.67e12, 900e9, 8, 50e9, gpu="NVIDIA B200",
-                 figures=(148, 128, 233472, 232448, 132644864, 1.965, 10)),
-}
+                 figures=(148, 128, 233472, 232448, 132644864, 1.965, 10))}
 GPU_COMPILERS = ("jax_plugins.xla_cuda12", "jax_plugins.xla_cuda13")
 # Devices of a slice -> its shape. Those of v4 and v5p have three axes.
 _FLAT = {1: "1x1", 4: "2x2", 8: "2x4", 16: "4x4", 32: "4x8", 64: "8x8", 128: "8x16", 256: "16x16"}

@@ -55,12 +55,11 @@ def page_content(workdir: pathlib.Path) -> dict[str, Any]:
   done = lines[-1]["step"] + 1 if lines else 0
   # A summary of fewer steps is from before the run was continued with more steps.
   if summary and summary["steps"] < done: summary = {}
-  return dict(
-      name=workdir.absolute().name, header=header(config, versions, done, summary),
-      accuracy=accuracy(lines, summary), is_done=bool(summary),
-      curves=curves.svgs(workdir), time=times(lines), time_svg=curves.time_svg(workdir),
-      completions=completions(rows), calibration=measure_calibration(rows, config),
-      levels=range(-LEVELS, LEVELS + 1), config=compare_config(config))
+  return dict(name=workdir.absolute().name, header=header(config, versions, done, summary),
+              accuracy=accuracy(lines, summary), is_done=bool(summary), curves=curves.svgs(workdir),
+              time=times(lines), time_svg=curves.time_svg(workdir), completions=completions(rows),
+              calibration=measure_calibration(rows, config), levels=range(-LEVELS, LEVELS + 1),
+              config=compare_config(config))
 
 
 def header(config: dict, versions: dict, done: int, summary: dict) -> list[tuple[str, str]]:
@@ -82,13 +81,9 @@ def accuracy(lines: list[dict], summary: dict) -> list[tuple]:
   if "after" in summary:  # The summary of train_prm has no accuracies.
     return [(name, *(report_lib.format_interval(summary[when][name])
                      for when in ("before", "after"))) for name in summary["after"]]
-  accuracies = []
-  for name in ("greedy", "sampled"):
-    seen = [l for l in lines if f"eval/{name}" in l]
-    if seen:
-      accuracies.append((name, *(f"{l[f'eval/{name}']:.3f} (step {l['step']})"
-                                 for l in (seen[0], seen[-1]))))
-  return accuracies
+  return [(name, *(f"{l[f'eval/{name}']:.3f} (step {l['step']})" for l in (seen[0], seen[-1])))
+          for name in ("greedy", "sampled")
+          if (seen := [l for l in lines if f"eval/{name}" in l])]
 
 
 def times(lines: list[dict]) -> list[dict]:
@@ -138,9 +133,8 @@ def measure_calibration(rows: list[dict], config: dict) -> dict | None:
   rows = [r for r in rows if r["step"] >= steps[0]]
   p_B, outcome_B = [_prm_probability(r) for r in rows], [r["verdict"] for r in rows]
   prompts = list(dict.fromkeys(r["prompt"] for r in rows))
-  bins = calibration.reliability(
-      p_B, outcome_B, [prompts.index(r["prompt"]) for r in rows],
-      bins=10 if len(rows) >= 200 else 5)
+  bins = calibration.reliability(p_B, outcome_B, [prompts.index(r["prompt"]) for r in rows],
+                                 bins=10 if len(rows) >= 200 else 5)
   mean = statistics.mean(outcome_B)
   return dict(bins=bins, n=len(rows), prompts=len(prompts), first=steps[0],
               last=steps[-1], beta=rows[-1]["beta"], loss=config["prm"]["loss"]["name"],
@@ -168,8 +162,7 @@ def _completion(row, scales):
     is_end = i == n - 1 and row["finish"] == "eos"
     numbers = {k: row[k][i] for k in scales if row[k]}
     tokens.append(dict(
-        text=text.replace("\n", "↵\n") or ("EOS" if is_end else "·"),
-        is_text=bool(text),
+        text=text.replace("\n", "↵\n") or ("EOS" if is_end else "·"), is_text=bool(text),
         shades=" ".join(f"{k[0]}{_level(v, scales[k])}" for k, v in numbers.items()),
         title=", ".join(f"{NUMBERS[k]} {v:+.3g}" for k, v in numbers.items())))
   return dict(kind="unknown" if verdict is None else "right" if verdict >= 0.5 else "wrong",

@@ -7,12 +7,8 @@ if TYPE_CHECKING: from rlx.core import records
 
 # The data set has a table of its own, so that the rules are stated twice, independently.
 _OPS: dict[str, Callable[[int, int], int]] = {
-    "M": max,
-    "m": min,
-    "+": lambda a, b: (a + b) % 10,
-    "-": lambda a, b: (a - b) % 10,
-    "*": lambda a, b: (a * b) % 10,
-}
+    "M": max, "m": min, "+": lambda a, b: (a + b) % 10, "-": lambda a, b: (a - b) % 10,
+    "*": lambda a, b: (a * b) % 10}
 _COMPLETION = re.compile(r"([0-9](?:;[0-9])*)#([0-9])")
 
 

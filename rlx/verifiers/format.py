@@ -23,9 +23,8 @@ def tags(prompt: "records.Prompt", text: str) -> float:
   """
   names = _option(prompt, "tags", ("think", "answer"))
   tag = _tag(tuple(names))
-  outside = tag.split(text)[::2]
   return float(tag.findall(text) == [f"<{end}{n}>" for n in names for end in ("", "/")]
-               and not "".join(outside).strip())
+               and not "".join(tag.split(text)[::2]).strip())
 
 
 def boxed(prompt: "records.Prompt", text: str) -> float:

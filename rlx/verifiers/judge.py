@@ -168,8 +168,7 @@ def problem(options: Mapping[str, Any]) -> tuple[str, str] | None:
       ("reads", groups == 1, "yes_no, or a regular expression with one group, a number"),
       ("reads", reads == "yes_no" or ("{nonce}" in reads) == ("{nonce}" in template),
        "{nonce} is both in it and in verifier.judge.template, or in neither"),
-      ("api_key_env", url is None or env is None
-       or re.fullmatch("[!-~]+", os.environ.get(env, "")),
+      ("api_key_env", url is None or env is None or re.fullmatch("[!-~]+", os.environ.get(env, "")),
        "the name of an environment variable that is set, to ASCII without spaces, or None"))
   return next(((key, allowed) for key, ok, allowed in checks if not ok), None)
 
@@ -226,8 +225,7 @@ def _content(body):
     content, finish = choice["message"]["content"], choice.get("finish_reason")
   except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
     content = finish = None
-  if not isinstance(content, str):
-    raise errors.Unknown(f"not a chat completion: {body[:80]!r}")
+  if not isinstance(content, str): raise errors.Unknown(f"not a chat completion: {body[:80]!r}")
   # The last line may be incomplete, such as 1 of 10.
   if finish == "length": raise errors.Unknown(f"cut by max_tokens: {content[-80:]!r}")
   return content

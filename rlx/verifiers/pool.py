@@ -90,10 +90,6 @@ class Pool:
       functions: {name: (prompt, text) -> verdict}, for prompts whose `verifier` is that
         name. With `workers=0` they run in this process, marked as bounded or not.
     """
-    if workers < 0:
-      raise ValueError(f"verifier.workers={workers}: must be >= 0.")
-    if timeout_s <= 0:
-      raise ValueError(f"verifier.timeout_s={timeout_s}: must be > 0.")
     self._count, self._timeout_s, self._memory_gb = workers, timeout_s, memory_gb
     self._options, self._gather = options or {}, gather
     self._functions, self._pickles, self._local = {}, {}, set()
@@ -358,9 +354,8 @@ class Pool:
 
   def _copy_plain(self, prompt):
     """Copies a Prompt into an object that workers can unpickle without importing jax."""
-    return types.SimpleNamespace(
-        id=prompt.id, text=prompt.text, answer=prompt.answer,
-        verifier=prompt.verifier, meta={**prompt.meta, **self._options})
+    return types.SimpleNamespace(id=prompt.id, text=prompt.text, answer=prompt.answer,
+                                 verifier=prompt.verifier, meta={**prompt.meta, **self._options})
 
 
 def _pickle(fn):

@@ -43,8 +43,7 @@ class Process:
     self.process = subprocess.Popen(
         [*command(module), str(theirs.fileno()), str(memory_gb)],
         env=dict(os.environ, PYTHONPATH=paths, OPENBLAS_NUM_THREADS="1"),
-        pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
-        start_new_session=True)
+        pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True)
     theirs.close()
 
   @property

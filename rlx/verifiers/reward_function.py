@@ -52,8 +52,7 @@ class RewardFunction:
 
 def _numbers(name, returned, n):
   """Rewards as a list of floats, or of lists of them where the function gives several."""
-  is_list = hasattr(returned, "__iter__") and not isinstance(returned, str | bytes | dict)
-  if not is_list:
+  if not hasattr(returned, "__iter__") or isinstance(returned, str | bytes | dict):
     raise errors.Unknown(f"reward {name!r} returned {returned!r:.60}; a list is needed, with one "
                         "reward for each completion")
   rewards = list(itertools.islice(returned, n + 1))  # A generator may have no end.

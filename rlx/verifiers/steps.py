@@ -5,22 +5,19 @@ import re
 from collections.abc import Sequence
 
 
-def boundaries(text: str, separator: str | re.Pattern = "\n\n") -> list[int]:
+def boundaries(text: str, separator: str) -> list[int]:
   """Returns the character offsets where reasoning steps end.
 
   A step includes the separator at its end. Text after the last separator is a step that ends
   with the text. A separator without text before it does not end a step.
 
   Args:
-    separator: str, or a compiled regular expression.
+    separator: not empty.
   Returns:
     increasing offsets in (0, len(text)]; [] for an empty text.
   """
-  if isinstance(separator, str):
-    separator = re.compile("(?:" + re.escape(separator) + ")+")
   ends, start = [], 0
-  for match in separator.finditer(text):
-    if not match[0]: continue
+  for match in re.finditer(f"(?:{re.escape(separator)})+", text):
     if match.start() > start: ends.append(match.end())
     start = match.end()
   if len(text) > start: ends.append(len(text))

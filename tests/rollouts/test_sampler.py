@@ -183,8 +183,3 @@ def test_stop_strings_end_at_the_token_that_completes_them(params):
     else:
       assert len(ids) == len(ref) and "abb" not in text and "baa" not in text
   assert 3 <= stopped < 6
-
-
-def test_stop_strings_need_a_decoder():
-  with pytest.raises(ValueError, match="decodes"):
-    sampler.make(CONFIG, group=1, max_tokens=4, chunk=4, stops=("x",))

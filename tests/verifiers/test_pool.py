@@ -382,14 +382,6 @@ def test_check_names_rate_and_kinds(make):
   pool.check(0.0)
 
 
-@pytest.mark.parametrize("kwargs, message", [
-    (dict(workers=-1, timeout_s=1), "verifier.workers=-1"),
-    (dict(workers=1, timeout_s=0), "verifier.timeout_s=0")])
-def test_refuses(kwargs, message):
-  with pytest.raises(ValueError, match=message):
-    pool_lib.Pool(**kwargs)
-
-
 def test_a_function_of_a_module_runs_in_a_worker(make):
   pool = make(1, timeout_s=0.5, functions=dict(own=functools.partial(hostile.elsewhere)))
   for verifier in ("own", "tests.verifiers.hostile:elsewhere"):

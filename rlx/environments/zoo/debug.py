@@ -46,6 +46,7 @@ from rlx.core import ranges
 from rlx.environments import interface
 from rlx.environments.zoo import python
 from rlx.prompts import generated
+from rlx.verifiers.sandbox import sandbox
 
 if TYPE_CHECKING: from rlx.core import records
 
@@ -97,22 +98,20 @@ class Debug:
   role = "tool"
 
   def __init__(self, *, attempts: ranges.Count = 3, cpu_s: ranges.Count = 1,
-               total_s: ranges.Positive = 2.0, memory_mb: ranges.Count = 256,
-               unsafe: bool = False, decrease: ranges.NotNegative = 0.0,
-               sound: ranges.NotNegative = 0.0):
-    if not unsafe: python.require_sandbox()
+               total_s: ranges.Positive = 2.0, memory_mb: ranges.Count = 256, unsafe: bool = False,
+               decrease: ranges.NotNegative = 0.0, sound: ranges.NotNegative = 0.0):
+    if not unsafe: sandbox.bubblewrap("environment.unsafe")
     self._attempts, self._decrease, self._sound = attempts, decrease, sound
     self._limits = dict(cpu_s=cpu_s, total_s=total_s, memory_mb=memory_mb, unsafe=unsafe)
 
   def reset(self, prompt: "records.Prompt") -> str:
     """Starts an episode; returns the question."""
-    self._line, self._shown = prompt.answer, tuple(prompt.meta["shown"])
+    self._wanted, self._shown = _texts_of(prompt.answer), tuple(prompt.meta["shown"])
     self._used = 0
     self._is_paid = (bool(self._decrease or self._sound)
                      and generated.split_of(prompt.text) == "train")
     line = prompt.text.partition(" ")[0]
-    at = values(line) if line in _lines() else [None] * len(INPUTS)
-    self._failing = self._failing_of(dict(zip(INPUTS, map(str, at))))
+    self._failing = self._failing_of(_texts_of(line) if line in _lines() else {})
     return prompt.text
 
   def step(self, reply: str) -> interface.Step:
@@ -137,15 +136,11 @@ class Debug:
     if got is None: return "killed;", {}
     if failing := self._failing_of(got):
       return f"f({failing[0]})={got[failing[0]][:_MAX_VALUE]};", got
-    return "" if got == self._compute_expected() else "hidden;", got
-
-  def _compute_expected(self): return {x: str(value) for x,
-                                       value in zip(INPUTS, values(self._line))}
+    return "" if got == self._wanted else "hidden;", got
 
   def _failing_of(self, got):
     """The inputs of the shown tests that values fail."""
-    wanted = self._compute_expected()
-    return [x for x in self._shown if got.get(x) != wanted[x]]
+    return [x for x in self._shown if got.get(x) != self._wanted[x]]
 
   def _pay(self, got):
     """The process reward of an attempt with these values."""
@@ -156,13 +151,17 @@ class Debug:
 
 def _values(line, limits):
   """Returns {input: value, as text} of an attempt; None if it was killed or prints something."""
-  if line in _lines(): return dict(zip(INPUTS, map(str, values(line))))
-  stdin = json.dumps([line, INPUTS]).encode()
-  output = python.run_program(_RUN, stdin, **limits)
+  if line in _lines(): return _texts_of(line)
+  output = python.run_program(_RUN, json.dumps([line, INPUTS]).encode(), **limits)
   texts = [] if output is None else output.decode(errors="replace").removesuffix("\n").split("\n")
   is_sound = len(texts) == len(INPUTS) and all(
       re.fullmatch(r"[\w.+-]{1,30}", text, re.ASCII) for text in texts)
   return dict(zip(INPUTS, texts)) if is_sound else None
+
+
+def _texts_of(line):
+  """{input: value, as text} of a line of this module's form."""
+  return dict(zip(INPUTS, map(str, values(line))))
 
 
 @functools.cache

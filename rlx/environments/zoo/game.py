@@ -140,8 +140,7 @@ def _check(key, name):
     from textarena.envs import registration  # pylint: disable=g-import-not-at-top
   except ImportError:
     raise ImportError("environment: needs textarena: `pip install 'rlx[games]'`") from None
-  is_known = str(name).startswith(GAMES) and f"{name}-raw" in registration.ENV_REGISTRY
-  if not is_known:
+  if not str(name).startswith(GAMES) or f"{name}-raw" not in registration.ENV_REGISTRY:
     raise ValueError(f"{key}={name!r:.80}: one of {', '.join(GAMES)}, or a variant of one.")
   return registration.make
 

@@ -75,8 +75,7 @@ TASKS = {
               lambda a, b: len(range(a, b, a))),
     "D": Task("print(sum(map(int,str({}**{}))))", ((2, 99), (10, 40)),
               lambda a, b: sum(map(int, str(a**b)))),
-    "P": Task("print(pow({},{},{}))", ((2, 99), (10, 99), (100, 999)), pow),
-}
+    "P": Task("print(pow({},{},{}))", ((2, 99), (10, 99), (100, 999)), pow)}
 
 
 class Python:
@@ -94,10 +93,9 @@ class Python:
   """
   role = "tool"
 
-  def __init__(self, *, calls: ranges.Count = 2, limit: ranges.Count = 20,
-               cpu_s: ranges.Count = 1, total_s: ranges.Positive = 2.0,
-               memory_mb: ranges.Count = 256, unsafe: bool = False):
-    if not unsafe: require_sandbox()
+  def __init__(self, *, calls: ranges.Count = 2, limit: ranges.Count = 20, cpu_s: ranges.Count = 1,
+               total_s: ranges.Positive = 2.0, memory_mb: ranges.Count = 256, unsafe: bool = False):
+    if not unsafe: sandbox.bubblewrap("environment.unsafe")
     self._calls, self._limit = calls, limit
     self._limits = dict(cpu_s=cpu_s, total_s=total_s, memory_mb=memory_mb, unsafe=unsafe)
 
@@ -141,20 +139,6 @@ def _line(output, limit):
   text = output.decode(errors="replace").strip().replace("\n", " ") or "no output"
   text = re.sub(r"[^ -~]", "?", text)
   return text[:limit] + ".." * (len(text) > limit) + "\n"
-
-
-def require_sandbox() -> None:
-  """Refuses to go on without bubblewrap.
-
-  Raises:
-    ImportError: it is not installed; says how to install it.
-  """
-  try:
-    sandbox.bubblewrap()
-  except ImportError:
-    raise ImportError(
-        "environment: needs bubblewrap: `apt-get install bubblewrap` or `pip install 'rlx[code]'`; "
-        "or, to run programs unprotected, environment.unsafe=true") from None
 
 
 def check_start(**limits: float) -> None:

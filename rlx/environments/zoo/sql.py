@@ -213,8 +213,7 @@ def generate(seed, index, tables=3, rows=6, kinds=("one",), split="train"):
     raise ValueError(f"prompts.options.kinds={kinds!r}: one or more of {KINDS}.")
   ranges.check("prompts.options.tables", tables, ranges.Range(1, len(TABLES), is_whole=True))
   ranges.check("prompts.options.rows", rows, ranges.Range(3, 10, is_whole=True))
-  if tables == 1 and "join" in kinds:
-    raise ValueError("prompts.options.tables=1: a join needs 2.")
+  if tables == 1 and "join" in kinds: raise ValueError("prompts.options.tables=1: a join needs 2.")
   while True:
     letters = "".join(rng.sample(COLUMNS, 2 * tables))
     columns = {table: letters[2 * i:2 * i + 2] for i, table in enumerate(TABLES[:tables])}
@@ -293,8 +292,7 @@ def expert(prompt: "records.Prompt", rng, *, wrong_rate: ranges.Share = 0.0) -> 
   def slips():
     nonlocal number
     if rng.random() >= wrong_rate: return False
-    absent = [s for s in sources if f" from {s} " not in answer]
-    if absent and rng.random() < 0.5:
+    if (absent := [s for s in sources if f" from {s} " not in answer]) and rng.random() < 0.5:
       replies.append("!" + _change_query(answer, rng.choice(absent), number))
       return True
     number = _wrong_number(meta, answer, rng.permutation(10))

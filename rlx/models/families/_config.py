@@ -1,8 +1,7 @@
 """A family of models: its Hugging Face config.json <-> DecoderConfig."""
 import dataclasses
 import math
-from collections.abc import Set
-from typing import Callable
+from collections.abc import Callable, Set
 
 from rlx.models import transformer
 
@@ -86,8 +85,7 @@ class Family:
     switches = self.fixed | self.switches(hf, source)
     if self.d_ff in hf: hf["intermediate_size"] = hf[self.d_ff]
     for key in sorted(set(hf) - set(_FIELDS) - _IGNORED - {*self.reads, *self.biases}):
-      allowed = _ONLY.get(key, (None,))
-      if hf[key] not in allowed:
+      if hf[key] not in (allowed := _ONLY.get(key, (None,))):
         raise ValueError(f"{source}: {key}={hf[key]!r:.60} is not supported for {self.model_type}"
                          + (f"; only {allowed[0]!r} is." if key in _ONLY else "."))
     if hf.get("num_key_value_heads") is None:
@@ -110,9 +108,8 @@ class Family:
       switches["qkv_bias"] = switches["o_bias"] = flag(hf, "attention_bias", source)
     if "mlp_bias" in self.biases: switches["mlp_bias"] = flag(hf, "mlp_bias", source)
     if "windows" not in switches: switches["windows"] = windows(hf, source, window=None)
-    return transformer.DecoderConfig(
-        **{ours: hf[theirs] for theirs, ours in _FIELDS.items()}, **switches,
-        **_rope(self, hf, source))
+    return transformer.DecoderConfig(**{ours: hf[theirs] for theirs, ours in _FIELDS.items()},
+                                     **switches, **_rope(self, hf, source))
 
   def hf_config(self, config):
     """A config.json for `config` that transformers 4 and 5 read."""

@@ -15,14 +15,12 @@ _READS = {"final_logit_softcapping", "hidden_act", "hidden_activation", "query_p
 
 
 def _switches(hf, source, **options):
-  act = hf["hidden_activation"] or hf.get("hidden_act")
-  if act != "gelu_pytorch_tanh":
+  if (act := hf["hidden_activation"] or hf.get("hidden_act")) != "gelu_pytorch_tanh":
     raise ValueError(f"{source}: hidden_activation={act!r:.60}; only 'gelu_pytorch_tanh' "
                      "is supported.")
-  return dict(
-      query_scalar=_config.number(hf, "query_pre_attn_scalar", source, int),
-      logit_softcap=_read_optional(hf, "final_logit_softcapping", source),
-      windows=_config.windows(hf, source, **options))
+  return dict(query_scalar=_config.number(hf, "query_pre_attn_scalar", source, int),
+              logit_softcap=_read_optional(hf, "final_logit_softcapping", source),
+              windows=_config.windows(hf, source, **options))
 
 
 def _read_optional(hf, key, source):

@@ -9,10 +9,8 @@ LLAMA = _config.Family("llama", "LlamaForCausalLM", *TABLES, biases=("attention_
 # Llama with a window. GGUF files of Mistral have the architecture "llama".
 MISTRAL = _config.Family(
     "mistral", "MistralForCausalLM", *TABLES, reads={"sliding_window"},
-    defaults={"num_key_value_heads": 8, "sliding_window": 4096,
-              "max_position_embeddings": 131072},
-    switches=lambda hf, source: dict(windows=_config.windows(hf, source)),
-    keys=_config.window_keys)
+    defaults={"num_key_value_heads": 8, "sliding_window": 4096, "max_position_embeddings": 131072},
+    switches=lambda hf, source: dict(windows=_config.windows(hf, source)), keys=_config.window_keys)
 
 # Keys of training: an auxiliary loss and noise in the router, which rlx does not have.
 MIXTURE_TRAINING = {"output_router_logits", "router_aux_loss_coef", "router_jitter_noise"}

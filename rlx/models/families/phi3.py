@@ -14,8 +14,7 @@ def _fuse(table, attention, mlp):
   qkv, gate_up = (tuple((path, layout) for path, layout in table.values() if path in paths)
                   for paths in (("layers.attn.q_LDNH", "layers.attn.k_LDKH", "layers.attn.v_LDKH"),
                                 ("layers.mlp.gate_LDF", "layers.mlp.up_LDF")))
-  separate = {k: v for k, v in table.items() if v not in qkv + gate_up}
-  return separate | {attention: qkv, mlp: gate_up}
+  return {k: v for k, v in table.items() if v not in qkv + gate_up} | {attention: qkv, mlp: gate_up}
 
 
 _HF, _GGUF = _names.tables(llama.LAYER)

@@ -13,9 +13,8 @@ def _switches(hf, source):
       or any(x not in (0, 1) for x in rotates)):
     raise ValueError(f"{source}: no_rope_layers={rotates!r:.60}; {n} times 0 or 1 is needed.")
   window = "sliding_window" if _config.flag(hf, "use_sliding_window", source) else None
-  return dict(
-      no_rope=tuple(i for i in range(n) if not rotates[i]),
-      windows=_config.windows(hf, source, is_local=lambda i: not rotates[i], window=window))
+  return dict(no_rope=tuple(i for i in range(n) if not rotates[i]),
+              windows=_config.windows(hf, source, is_local=lambda i: not rotates[i], window=window))
 
 
 SMOLLM3 = _config.Family(

@@ -18,11 +18,9 @@ def prompts(name, rows, split, *, question="question", answer="answer",
   for i, row in enumerate(rows):
     for key, column in columns.items():
       if column not in row:
-        raise ValueError(f"prompts.columns.{key}={column!r}: row {i} of {split} "
-                         f"has {sorted(row)}.")
+        raise ValueError(f"prompts.columns.{key}={column!r}: row {i} of {split} has {sorted(row)}.")
       if (row[column] is None or row[column] == "") and not key.startswith("meta."):
         raise ValueError(f"row {i} of {split} has no {column!r}.")
-    yield records.Prompt(
-        id=f"{name}/{split}/{i}", text=str(row[question]), answer=str(row[answer]),
-        verifier=str(row[verifier]) if "verifier" in columns else verifier,
-        meta={column: row[column] for column in meta})
+    yield records.Prompt(id=f"{name}/{split}/{i}", text=str(row[question]), answer=str(row[answer]),
+                         verifier=str(row[verifier]) if "verifier" in columns else verifier,
+                         meta={column: row[column] for column in meta})

@@ -12,12 +12,8 @@ from rlx.core import ranges
 from rlx.prompts import generated
 
 OPS: dict[str, Callable[[int, int], int]] = {
-    "M": max,
-    "m": min,
-    "+": lambda a, b: (a + b) % 10,
-    "-": lambda a, b: (a - b) % 10,
-    "*": lambda a, b: (a * b) % 10,
-}
+    "M": max, "m": min, "+": lambda a, b: (a + b) % 10, "-": lambda a, b: (a - b) % 10,
+    "*": lambda a, b: (a * b) % 10}
 
 _DIGITS = "0123456789"
 

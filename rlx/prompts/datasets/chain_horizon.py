@@ -28,5 +28,4 @@ def prompts(rows, split, *, problems: Annotated[int, ranges.Range(1, 1000, is_wh
     ends = [n - 1 for n in itertools.accumulate((len(t) - 2) // 2 for t in texts)]
     yield records.Prompt(
         id=f"chain_horizon/{split}/{seed}/{problems}/{index}", text=text,
-        answer=str(chain.solve(text)[-1]), verifier="chain.milestones",
-        meta=dict(ends=ends))
+        answer=str(chain.solve(text)[-1]), verifier="chain.milestones", meta=dict(ends=ends))

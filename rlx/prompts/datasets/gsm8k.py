@@ -10,5 +10,4 @@ def prompts(rows, split, *, verifier="math_answer.final"):
       raise ValueError(f"gsm8k: row {i} of {split} has no '####' in its answer.")
     yield records.Prompt(
         id=f"gsm8k/{split}/{i}", text=row["question"],
-        answer=answer.strip().replace(",", ""), verifier=verifier,
-        meta=dict(worked=worked.strip()))
+        answer=answer.strip().replace(",", ""), verifier=verifier, meta=dict(worked=worked.strip()))

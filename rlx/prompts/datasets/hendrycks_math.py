@@ -12,11 +12,9 @@ def prompts(rows, split, *, verifier="math_answer.boxed"):
   """Rows -> Prompts; level and type go into `meta`."""
   for i, row in enumerate(rows):
     answer = _find_boxed(row["solution"])
-    if not answer:
-      raise ValueError(f"hendrycks_math: row {i} of {split} has no \\boxed answer.")
-    yield records.Prompt(
-        id=f"hendrycks_math/{split}/{i}", text=row["problem"], answer=answer,
-        verifier=verifier, meta={k: row[k] for k in ("level", "type") if k in row})
+    if not answer: raise ValueError(f"hendrycks_math: row {i} of {split} has no \\boxed answer.")
+    yield records.Prompt(id=f"hendrycks_math/{split}/{i}", text=row["problem"], answer=answer,
+                         verifier=verifier, meta={k: row[k] for k in ("level", "type") if k in row})
 
 
 def _find_boxed(solution):

