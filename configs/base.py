@@ -173,8 +173,10 @@ def declared():
       param_update=Option("master", "rlx.learner.optimizer:PARAM_UPDATES"),
       # Storage of frozen references; None: param_dtype.
       frozen_dtype=placeholder(str),
-      # Kernel over whole sequences: blocks | cudnn (GPU, bfloat16) | splash (TPU).
-      attention=Option("blocks", "rlx.models.attention:KINDS"),
+      # Kernel over whole sequences: blocks | cudnn (GPU, bfloat16) | splash (TPU) | auto, the
+      # devices' flash attention where the model allows it. cudnn and splash do not compute a prompt
+      # once for all its completions: auto is blocks where that makes half as many tokens again.
+      attention=Option("auto", "rlx.models.attention:CHOICES"),
       # What the backward pass recomputes: none | dots, all but matrix products | full. On CPU,
       # dots is 1.1 times faster than none and takes half of the memory.
       remat=choice("dots", "none", "full"),

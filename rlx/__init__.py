@@ -15,7 +15,7 @@ from rlx.api import evaluate, sample, score, train
 __all__ = ["evaluate", "sample", "score", "train"]
 
 # With operations that must be deterministic, XLA leaves out its Triton products only after it has
-# chosen them, and then finds no other routine for some; without them it takes cuBLAS from the start.
+# chosen them, and then finds no other routine for some. Without them it starts with cuBLAS.
 _FLAGS = os.environ.get("XLA_FLAGS", "")
 if (re.search(r"--xla_gpu_(deterministic|exclude_nondeterministic)_ops(=true|=1)?(\s|$)", _FLAGS)
     and "--xla_gpu_enable_triton_gemm" not in _FLAGS):

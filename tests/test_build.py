@@ -208,18 +208,34 @@ def test_what_does_not_cut_into_whole_groups_is_one_line(shards, changes, messag
   assert "\n" not in str(e.value)
 
 
-@pytest.mark.parametrize("more, kernel, line", [
-    (dict(windows=(0, 4)), "splash", "has one window for all layers, not [0, 4]"),
-    (dict(attn_softcap=5.0), "cudnn", "has no soft cap"), (dict(windows=(4, 4)), "splash", None)],
-    ids=str)
-def test_blocks_take_the_place_of_a_kernel_that_lacks_something(
-    monkeypatch, capsys, more, kernel, line):
-  config = transformer.DecoderConfig(vocab_size=32, d_model=16, n_layers=2, n_heads=2, n_kv_heads=2,
-                                     head_dim=8, d_ff=16, **more)
-  monkeypatch.setattr(weights, "load", lambda path, **options: (config, {}, None))
-  c = base.get_config()
-  c.model.attention, c.model.dtype = kernel, "bfloat16"
-  loaded, *_ = build_models.load_model(c, "a/model")
-  assert loaded.attention == ("blocks" if line else kernel)
-  expected = f"rlx: model.attention={kernel!r} {line}: blocks is used for 'a/model'.\n"
+WINDOWS = "has one window for all layers, not [0, 4]"
+
+
+@pytest.mark.parametrize("platform, kernel, changes, chosen, line", [
+    ("tpu", "splash", dict(windows=(0, 4)), "blocks", f"splash {WINDOWS}"),
+    ("gpu", "cudnn", dict(attn_softcap=5.0), "blocks", "cudnn has no soft cap"),
+    ("tpu", "splash", dict(windows=(4, 4)), "splash", None),
+    ("cpu", "auto", {}, "blocks", None), (None, "auto", {}, "blocks", None),
+    ("gpu", "auto", {}, "cudnn", "cudnn is used on gpu"),
+    ("tpu", "auto", dict(dtype="float32"), "splash", "splash is used on tpu"),
+    ("tpu", "auto", dict(windows=(0, 4)), "blocks", f"splash {WINDOWS}"),
+    ("gpu", "auto", dict(dtype="float32"), "blocks",
+     "cudnn needs model.dtype=bfloat16, not float32"),
+    ("gpu", "auto", dict(head_dim=256), "blocks",
+     "cudnn needs head_dim to be a multiple of 8 up to 128, not 256"),
+    ("gpu", "auto", dict(prompt=64), "blocks",
+     "cudnn makes 2.0 times the tokens, as completions do not share prompts"),
+    ("gpu", "auto", dict(prompt=64, pack=False), "cudnn", "cudnn is used on gpu")], ids=str)
+def test_the_kernel_of_attention_is_chosen_by_platform_and_model(
+    monkeypatch, capsys, platform, kernel, changes, chosen, line):
+  monkeypatch.setattr(sharding, "platform", lambda mesh: platform)
+  c, changes = base.get_config(), dict(changes)
+  c.model.attention, c.rollouts.per_prompt, c.rollouts.max_tokens = kernel, 4, 32
+  c.prompts.max_tokens, c.learner.pack = changes.pop("prompt", 8), changes.pop("pack", True)
+  config = transformer.DecoderConfig(**dict(
+      vocab_size=32, d_model=16, n_layers=2, n_heads=2, n_kv_heads=2, head_dim=8, d_ff=16,
+      dtype="bfloat16") | changes)
+  assert build_models.choose_attention(c, config, None, "a/model").attention == chosen
+  used = "" if line is None or "is used" in line else ": blocks is used"
+  expected = f"rlx: model.attention={kernel!r}: {line}{used} for 'a/model'.\n"
   assert capsys.readouterr().err == (expected if line else "")

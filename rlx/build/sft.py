@@ -100,6 +100,7 @@ def build_sft(config: keys.Config) -> Sft:
     raise ValueError(f"sft.batch={c.sft.batch}: must be a multiple of sft.microbatches="
                      f"{c.sft.microbatches} x mesh.data x mesh.fsdp = {shards}.")
   model_config, params, tokenizer = build_models.load_sft_model(c)
+  model_config = build_models.choose_attention(c, model_config, mesh, c.model.path, group=1)
   texts, dialogues = build_prompts.texts_and_dialogues(c, tokenizer)
   prompts, _ = build_prompts.load_prompts(c, texts)
   if dialogues: dialogues.start(tokenizer, prompts[0])

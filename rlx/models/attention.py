@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 
 KINDS = ("blocks", "cudnn", "splash")
+CHOICES = ("auto", *KINDS)  # of a config
 _TILE = 128  # Splash attention pads rows to a multiple of it.
 
 

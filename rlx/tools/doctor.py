@@ -385,7 +385,7 @@ def sampler_agrees(sampler_logps_BT, logps_BT, mask_BT, dtype, is_annealed=False
           f"{bounds[1]:.0e}"
           + ("; rollouts.anneal draws at other temperatures" if is_annealed else ""),
           "correct for it (learner.rollout_correction.name=rollout_correction.tis), or compute in "
-          "higher precision (model.dtype, JAX_DEFAULT_MATMUL_PRECISION=highest)")
+          "higher precision (model.dtype=float32, model.matmul_precision=exact)")
 
 
 @check("memory fits")
