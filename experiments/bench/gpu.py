@@ -65,8 +65,8 @@ FLAGS = {"deterministic": DETERMINISTIC,
 # no speed.
 CASES = dict(
     peaks=(40, [{}]),
-    determinism=(170, [{}]),
-    gap=(170, [dict(model="quickstart"), dict(model="random", batch=64, prompt_len=256, new=256)]),
+    determinism=(200, [{}]),
+    gap=(200, [dict(model="quickstart"), dict(model="random", batch=64, prompt_len=256, new=256)]),
     decode=(130, [dict(batch=256, chunk=512, **SHORT), dict(batch=64, chunk=512, **SHORT),
                   dict(batch=256, **SHORT), dict(batch=64, **SHORT)]),
     update=(200, [dict(batch=rows, micro=micro, attention=attention, prompt_len=256, new=new)
@@ -143,7 +143,7 @@ def train(workdir, flags, cache, kill):
         time.sleep(0.01)
       if process.wait() != -signal.SIGKILL or not kill: break
       kill = False
-  if process.returncode: return dict(failed=(workdir / "log").read_text()[-600:])
+  if process.returncode: return dict(failed=(workdir / "log").read_text()[-800:])
   return dict(seconds=time.monotonic() - start, killed=killed)
 
 
