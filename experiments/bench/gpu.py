@@ -50,7 +50,7 @@ from rlx.stages import passes as passes_lib
 from rlx.tools import convert, doctor
 
 PIECE = 15 * 2**20  # Bytes of a file of the compilation cache.
-SHORTEST = 10  # Seconds below which no case starts.
+SHORTEST = 20  # Seconds below which no case starts.
 SMALL = dict(random="tiny", prompt_len=8, new=8, batch=4, micro=2, prompts=2, group=2, chunk=4,
              attention="blocks")
 SHORT = dict(prompt_len=256, new=512)
@@ -65,8 +65,8 @@ FLAGS = {"deterministic": DETERMINISTIC,
 # no speed.
 CASES = dict(
     peaks=(40, [{}]),
-    determinism=(170, [{}]),
-    gap=(170, [dict(model="quickstart"), dict(model="random", batch=64, prompt_len=256, new=256)]),
+    determinism=(200, [{}]),
+    gap=(200, [dict(model="quickstart"), dict(model="random", batch=64, prompt_len=256, new=256)]),
     decode=(130, [dict(batch=256, chunk=512, **SHORT), dict(batch=64, chunk=512, **SHORT),
                   dict(batch=256, **SHORT), dict(batch=64, **SHORT)]),
     update=(200, [dict(batch=rows, micro=micro, attention=attention, prompt_len=256, new=new)
@@ -143,20 +143,13 @@ def train(workdir, flags, cache, kill):
         time.sleep(0.01)
       if process.wait() != -signal.SIGKILL or not kill: break
       kill = False
-  if process.returncode: return dict(failed=(workdir / "log").read_text()[-600:])
+  if process.returncode: return dict(failed=(workdir / "log").read_text()[-800:])
   return dict(seconds=time.monotonic() - start, killed=killed)
 
 
 def differences(workdir, other):
-  """Returns the metrics and the largest difference of parameters in which two runs differ."""
-  rows, others = (io_metrics.read(x) for x in (workdir, other))
-  is_timed = lambda k: "seconds" in k or "_per_s" in k
-  differ = {}
-  for row, then in zip(rows, others, strict=True):
-    for k in row.keys() | then.keys():
-      pair = [x.get(k, math.inf) for x in (row, then)]
-      if not is_timed(k) and not np.array_equal(*pair, equal_nan=True):
-        differ.setdefault(k, [row["step"], *pair])  # The first step at which it differs.
+  """Returns how the metrics and the last parameters of two runs differ."""
+  differ = differing(*(io_metrics.read(x) for x in (workdir, other)))
   largest = {}
   for model in ("policy", "prm"):
     for folder in (workdir, other):
@@ -166,9 +159,20 @@ def differences(workdir, other):
                      for x in (workdir, other))
     largest[model] = max(float(np.abs(tensors[k] - then[k]).max()) for k in tensors)
   first = min(differ.values(), default=None, key=lambda x: x[0])
-  return dict(same=not differ and not any(largest.values()), steps=len(rows),
-              differing_metrics=len(differ), first_differing_step=first and first[0],
-              grad_norm=differ.get("policy/grad_norm"), largest_parameter_difference=largest)
+  return dict(same=not differ and not any(largest.values()), differing_metrics=len(differ),
+              first_differing_step=first and first[0], grad_norm=differ.get("policy/grad_norm"),
+              largest_parameter_difference=largest)
+
+
+def differing(rows, others):
+  """{metric: [the first step at which it differs, its two values]} of two runs, without times."""
+  found = {}
+  for row, then in zip(rows, others, strict=True):
+    for k in row.keys() | then.keys():
+      pair = [x.get(k, math.inf) for x in (row, then)]
+      if not ("seconds" in k or "_per_s" in k or np.array_equal(*pair, equal_nan=True)):
+        found.setdefault(k, [row["step"], *pair])
+  return found
 
 
 def gap(args, model, **sizes):
@@ -217,30 +221,27 @@ def measured(args, reps=3):
   """Yields the first repetition with what it compiled, then the fastest of the next ones."""
   compiled = watch_compilation()
   rep, info = {"gen": bench.gen, "upd": bench.upd, "e2e": bench.e2e}[args.task](args)
-  setup, first = dict(compiled), rep()
+  setup_s, first = compiled["all", "s"], rep()
   took = lambda r: sum(r["s"].values())
-  programs = {k: [n, compiled[k, "s"]] for k, n in compiled.items()
-              if isinstance(k, str) and compiled[k, "s"] > 0.5 and k != "all"}
-  yield dict(first_s=took(first), stages=first.get("stages"), programs=compiled["all"],
-             compile_s=compiled["all", "s"], setup_compile_s=setup.get(("all", "s")),
-             from_cache=compiled["hits"], programs_over_half_a_second=programs, **bench.memory())
+  largest = {k: [n, compiled[k, "s"]] for k, n in compiled.items() if compiled[k, "s"] > 0.2}
+  yield dict(first_s=took(first), stages=first.get("stages"), compiled=largest,
+             compile_s_before=setup_s, from_cache=compiled["hits"], **bench.memory())
   best = min((rep() for _ in range(reps)), key=took)
   line = dict(s=took(best), parts=best.get("stages", best["s"]), tokens=best["tokens"],
               tokens_per_s=best["tokens"] / took(best),
               estimated_mb=info.get("estimated_mb"), **bench.memory())
   if args.task == "gen": line["ms_per_step"] = 1e3 * took(best) / args.new
-  if kind := roofline.PEAKS.get(jax.devices()[0].device_kind):
+  if peaks_ := roofline.PEAKS.get(jax.devices()[0].device_kind):
     config = transformer.DecoderConfig(**info["config"])
     line |= bench.limits_of(args, config, [[args.new] * bench.rows_of(args)], [took(best)],
-                            dict(peak=kind[0], bandwidth={"0": kind[2]}))
-    if args.task == "upd":  # A gradient is three of the five passes.
-      line["mfu"] = line["flops"] / took(best) / kind[0]
-      line["gradient_mfu"] = 0.6 * line["flops"] / best["s"]["grad"] / kind[0]
+                            dict(peak=peaks_[0], bandwidth={"0": peaks_[2]}))
+    if args.task == "upd":  # Three of its five passes; the limit's fraction is the MFU of all.
+      line["gradient_mfu"] = 0.6 * line["flops"] / best["s"]["grad"] / peaks_[0]
   yield line
 
 
 def watch_compilation():
-  """Counts from now on: {name: programs, (name, "s"): their seconds, "hits": of the cache}."""
+  """Counts from now on: {name or "all": programs, (name, "s"): their seconds, "hits": cached}."""
   counts = collections.Counter()
 
   def on_seconds(event, seconds, fun_name="?", **_):
@@ -272,17 +273,18 @@ def summary(spans, steps, most=15):
   Args:
     steps: how often a loop runs; a kernel that runs less often is outside of it.
   """
-  counts, ns = collections.Counter(), collections.Counter()
+  counts, times, ns = (collections.Counter() for _ in range(3))
   busy, end = 0, 0
   for name, start, stop in sorted(spans, key=lambda x: x[1]):
-    name = re.sub(r"[_.]?\d+$", "", name.partition("(")[0])
     counts[name] += 1
-    ns[name] += stop - start
+    alike = re.sub(r"[_.]?\d+$", "", name.partition("(")[0])
+    ns[alike] += stop - start
+    times[alike] += 1
     busy, end = busy + max(0, stop - max(start, end)), max(end, stop)
   whole = end - min((start for _, start, _ in spans), default=0)
   return dict(kernels=len(spans), kernels_per_step=sum(n // steps for n in counts.values()),
               busy_s=busy / 1e9, busy_share=busy / whole if whole else None,
-              top=[dict(name=k[:70], ms=n / 1e6, count=counts[k]) for k, n in ns.most_common(most)])
+              top=[dict(name=k[:70], ms=n / 1e6, count=times[k]) for k, n in ns.most_common(most)])
 
 
 def tests(args):
