@@ -284,8 +284,9 @@ def load(args):
         dataclasses.replace(config, param_dtype=args.param_dtype), jax.random.key(0))
   else:
     config, params = hf.load(args.model, args.param_dtype)
+  kernel = "blocks" if args.attention == "auto" else args.attention
   return dataclasses.replace(config, dtype=args.dtype, param_dtype=args.param_dtype,
-                             remat=args.remat, attention=args.attention), params
+                             remat=args.remat, attention=kernel), params
 
 
 def random_ids(config, rows, columns):
@@ -508,7 +509,7 @@ def parser():
                  help="of activations and cache")
   p.add_argument("--param-dtype", choices=("float32", "bfloat16"), default="float32")
   p.add_argument("--remat", choices=("none", "full", "dots"), default=base.get_config().model.remat)
-  p.add_argument("--attention", choices=attention.KINDS, default=base.get_config().model.attention)
+  p.add_argument("--attention", choices=attention.CHOICES, default="auto", help="blocks in gen, upd")
   p.add_argument("--chunk", type=int, default=base.get_config().rollouts.chunk,
                  help="tokens decoded between two looks from the host")
   p.add_argument("--tasks", nargs="+", choices=speed_tables.TASKS, default=None)
