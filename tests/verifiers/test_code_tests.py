@@ -62,8 +62,8 @@ def test_a_prompt_without_tests_is_no_verdict():
 
 @both
 def test_no_cheat_earns_reward(unsafe):
-  p = prompt(*TESTS, unsafe=unsafe, test_s=1, total_s=1.0)
   def check(name):
+    p = prompt(*TESTS, unsafe=unsafe, test_s=1, total_s=0.5 if name in ATTACKS["endless"] else 1.0)
     assert code_tests.fraction(p, f"```\n{CALLS}{CHEATS[name]}\n```") == 0.0, name
 
   sandbox.at_once(check, CHEATS)

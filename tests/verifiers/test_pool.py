@@ -42,7 +42,7 @@ def verify(pool, texts, *args):
 
 
 def test_what_a_completion_causes_is_0_for_it_alone(make):
-  pool = make(2, timeout_s=1.0, memory_gb=2.0)
+  pool = make(2, timeout_s=0.5, memory_gb=2.0)
   texts = ["yes", "loop", "no", "exit", "yes", "raise", "segfault", "recurse", "nan",
            "two", "memory", "regex", "none", "unknown", "no", "yes"]
   np.testing.assert_array_equal(
@@ -128,13 +128,15 @@ def test_what_is_no_reply_is_a_crash(make, tmp_path):
     def __reduce__(self): return pathlib.Path.touch, (tmp_path / "here",)
   pickles = [pickle.dumps(x) + b"\n" for x in (["a"], Bomb(), ("result", Bomb()))]
   framed = [len(p).to_bytes(4, "big") + p for p in pickles]  # As multiprocessing.connection does.
-  pool, texts = make(3, timeout_s=10.0), say(
+  lines = (
       b"\n", b"3\n", b"[]\n", b"[3, 1.0, null]\n", b"[2, 1.0, null, null]\n", LINE + LINE,
       LINE[:-2] + b"\n", b"[3, 1.5, null, null]\n", b"[3, NaN, null, null]\n",
       b"[3, true, null, null]\n", b"[3, 1e999, null, null]\n", b'[3, {"a": 1}, null, null]\n',
       b"[3, [2.0], null, null]\n", b"[3, 1.0, 1, null]\n", b'[3, 1.0, "timeout", null]\n',
       b"[3, 1.0, null, 7]\n", b"[" * 100_000 + b"\n", b"[" + b"9" * 10_000 + b"]\n",
       b"\xff\xfe\n", b"\0" * 100 + b"\n", b"x" * (2**22 + 1), *pickles, *framed)
+  assert pool_lib._read(LINE, 3) and [pool_lib._read(line, 3) for line in lines] == [None] * 27
+  pool, texts = make(3, timeout_s=10.0), say(*lines[4:6], *lines[16:17], *lines[20:23], framed[1])
   np.testing.assert_array_equal(verify(pool, [*texts, "yes"]), [0] * len(texts) + [1])
   assert pool.failures == dict(crash=len(texts)) and not (tmp_path / "here").exists()
 
@@ -155,15 +157,15 @@ def test_a_worker_that_does_not_read_does_not_stop_the_clock(make):
 
 
 def test_what_kills_workers_costs_no_verdict(make, monkeypatch, tmp_path, request, capsys):
-  """Dead in the middle of a reply, or from outside at any moment. `--soak`: 10,000."""
-  n = 8000 if (is_soak := request.config.getoption("--soak")) else 40
+  """Dead after any byte of a reply, or from outside at any moment. `--soak`: 10,000."""
+  n = 8001 if (is_soak := request.config.getoption("--soak")) else 21
   started, popen, rng = [], subprocess.Popen, random.Random(0)
   monkeypatch.setattr(process.subprocess, "Popen", lambda *args, **kwargs: (
       started.append(popen(*args, **kwargs)) or started[-1]))
   pool, begin = make(2, timeout_s=20.0), time.monotonic()
-  for batch in range(0, 2 * n, 80):
-    texts = [f"die {tmp_path}/{batch + i} {rng.randrange(21)} {rng.random() / 500}"
-             if i % 2 else rng.choice(["yes", "no"]) for i in range(80)]
+  for batch in range(0, 2 * n, 42):
+    texts = [f"die {tmp_path}/{batch + i} {i // 2} {rng.random() / 500}"
+             if i % 2 else rng.choice(["yes", "no"]) for i in range(42)]
     expected = [float(text != "no") for text in texts]
     np.testing.assert_array_equal(verify(pool, texts), expected)
   inside = pool.recycled
@@ -180,7 +182,7 @@ def test_what_kills_workers_costs_no_verdict(make, monkeypatch, tmp_path, reques
   killer = threading.Thread(target=kill_some)
   killer.start()
   try:
-    while pool.recycled < inside + (2000 if is_soak else 10):
+    while pool.recycled < inside + (2000 if is_soak else 6):
       texts = [rng.choice(["yes", "no", "no" * 200_000]) for _ in range(200)]
       wrong += int(np.sum(verify(pool, texts) != [float(text == "yes") for text in texts]))
       verdicts += 200
