@@ -65,19 +65,15 @@ def pytest_runtest_teardown(item, nextitem):
   if nextitem is not None and nextitem.path == item.path: return
   for x in vars(item.module).values():
     if hasattr(x, "cache_clear"): x.cache_clear()
-  held = _read_size()
-  if held < _LEFT[0] + MEMORY: return
+  statm = pathlib.Path("/proc/self/statm")
+  pages = lambda: int(statm.read_text().split()[1]) if statm.exists() else 0
+  if (held := pages() * resource.getpagesize()) < _LEFT[0] + MEMORY: return
   jax.clear_caches()
   gc.collect()
   # What was freed lies between what is in use, and counts until it is given back.
   getattr(ctypes.CDLL(None), "malloc_trim", lambda _: None)(0)
-  _LEFT[0] = _read_size()
+  _LEFT[0] = pages() * resource.getpagesize()
   assert held < TOO_MUCH, f"{item.path.name} leaves a process of {held / 1e9:.1f} GB."
-
-
-def _read_size():
-  statm = pathlib.Path("/proc/self/statm")
-  return int(statm.read_text().split()[1]) * resource.getpagesize() if statm.exists() else 0
 
 
 @pytest.fixture(scope="session", autouse=True)

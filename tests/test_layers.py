@@ -219,7 +219,6 @@ MEANINGS = {"before": set(), "learn": {"stages/learner.py"}, "verify": {"verifie
 @pytest.mark.parametrize("name", MEANINGS)
 def test_a_word_has_one_meaning(name):
   """As the name of a function or method; `evaluate` is the command."""
-  found = {str(path.relative_to(ROOT / "rlx")) for path in FILES
-           for n in _nodes(path)
+  found = {str(path.relative_to(ROOT / "rlx")) for path in FILES for n in _nodes(path)
            if isinstance(n, ast.FunctionDef) and n.name.strip("_") == name}
   assert found == MEANINGS[name]

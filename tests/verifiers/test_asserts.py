@@ -57,11 +57,6 @@ def test_tests_that_cannot_be_run_are_refused(monkeypatch):
     assert problem.startswith("tests[0] is ") and case["message"] in problem, (case, problem)
 
 
-def test_what_is_nested_too_deeply_is_refused():
-  (problem, _), = code_tests.inspect([prompt("assert f(\n" + "(" * 300 + ")" * 300 + ")")])
-  assert "it is no Python" in problem
-
-
 @sandbox.needed
 def test_a_result_that_makes_a_test_slow_fails_it():
   def check(case):

@@ -50,9 +50,11 @@ def test_the_last_closed_block_is_the_solution(text, code):
   assert code_tests.solution(text) == code
 
 
-@pytest.mark.parametrize("test", ["try: f()\nexcept TypeError: pass", "assert"])
-def test_a_test_that_cannot_be_run_is_no_verdict(test):
-  with pytest.raises(errors.Unknown, match=r"tests\[0\] is '.*': it"):
+@pytest.mark.parametrize("test, why", [
+    ("try: f()\nexcept TypeError: pass", "it catches"), ("assert", "it is no Python"),
+    ("assert f(\n" + "(" * 300 + ")" * 301, "it is no Python")])
+def test_a_test_that_cannot_be_run_is_no_verdict(test, why):
+  with pytest.raises(errors.Unknown, match=rf"tests\[0\] is '.*': {why}"):
     code_tests.passed(prompt(test, unsafe=True), "def f(): return 1")
 
 

@@ -168,8 +168,7 @@ def test_what_kills_workers_costs_no_verdict(make, monkeypatch, tmp_path, reques
              if i % 2 else rng.choice(["yes", "no"]) for i in range(42)]
     expected = [float(text != "no") for text in texts]
     np.testing.assert_array_equal(verify(pool, texts), expected)
-  inside = pool.recycled
-  assert inside == n and not pool.errors + pool.failures
+  assert (inside := pool.recycled) == n and not pool.errors + pool.failures
 
   # Twice in a row is the completion's doing, for all that can be known.
   # Workers that are starting are killed seldom, or on a busy machine none would ever start.
@@ -179,8 +178,7 @@ def test_what_kills_workers_costs_no_verdict(make, monkeypatch, tmp_path, reques
       if worker.loaded or rng.random() < 0.2: worker.process.kill()
 
   is_over, wrong, verdicts = threading.Event(), 0, 0
-  killer = threading.Thread(target=kill_some)
-  killer.start()
+  (killer := threading.Thread(target=kill_some)).start()
   try:
     while pool.recycled < inside + (2000 if is_soak else 6):
       texts = [rng.choice(["yes", "no", "no" * 200_000]) for _ in range(200)]
