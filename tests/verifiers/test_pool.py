@@ -57,14 +57,14 @@ def test_what_a_completion_causes_is_0_for_it_alone(make):
 def test_a_reference_that_never_ends_may_come_first(make, monkeypatch):
   monkeypatch.setattr(pool_lib, "_FIRST_S", 1.0)
   pool = make(1, timeout_s=0.5)
-  prompts = [prompt(answer="regex"), prompt(answer="regex"), prompt(answer="exit"), prompt()]
-  verdicts = pool.verify(prompts, ["no", "regex", "exit", "yes"])
+  prompts = [prompt(answer="sleep"), prompt(answer="sleep"), prompt(answer="exit"), prompt()]
+  verdicts = pool.verify(prompts, ["no", "sleep", "exit", "yes"])
   np.testing.assert_array_equal(verdicts, [0, nan, nan, 1])
   assert pool.errors == dict(timeout=1, crash=1)
 
 
 def test_where_the_reference_fails_in_the_same_way_it_is_unknown(make):
-  pool, kinds = make(3, timeout_s=0.5, memory_gb=2.0), ["exit", "regex", "memory", "raise", "two"]
+  pool, kinds = make(3, timeout_s=0.5, memory_gb=2.0), ["exit", "sleep", "memory", "raise", "two"]
   # The other prompt's completion shows that the worker is none the worse.
   prompts = [prompt(answer=answer) for text in kinds for answer in ("yes", text, text, "yes")]
   texts = [text for kind in kinds for text in (kind, kind, "no", "yes")]
@@ -90,7 +90,7 @@ def test_a_reference_is_checked_once(make, tmp_path):
 def test_what_fails_untried_is_unknown(make):
   pool = make(1, timeout_s=0.5)
   np.testing.assert_array_equal(
-      verify(pool, ["exit", "raise", "regex", "yes"], "hostile.untried"), [nan, nan, nan, 1])
+      verify(pool, ["exit", "raise", "sleep", "yes"], "hostile.untried"), [nan, nan, nan, 1])
   assert pool.errors == dict(crash=1, exception=1, timeout=1) and not pool.failures
 
 
@@ -102,7 +102,7 @@ def test_limits_of_a_verifier(make):
   np.testing.assert_array_equal(verify(pool, ["600"], "hostile.unlimited", "1"), [1])
   assert pool.failures == dict(memory=1) and pool.recycled == 2  # Twice for the first 600 MB.
   start = time.monotonic()
-  np.testing.assert_array_equal(verify(pool, ["regex", "yes"], "hostile.hasty"), [0, 1])
+  np.testing.assert_array_equal(verify(pool, ["sleep", "yes"], "hostile.hasty"), [0, 1])
   assert pool.failures == dict(memory=1, timeout=1) and time.monotonic() - start < 10
 
 
@@ -110,7 +110,7 @@ def test_the_smaller_limit_counts(make):
   pool = make(1, timeout_s=0.2, memory_gb=0.25)
   np.testing.assert_array_equal(verify(pool, ["400"], "hostile.take", "1"), [0])
   start = time.monotonic()
-  np.testing.assert_array_equal(verify(pool, ["regex"], "hostile.patient"), [0])
+  np.testing.assert_array_equal(verify(pool, ["sleep"], "hostile.patient"), [0])
   assert pool.failures == dict(memory=1, timeout=1) and time.monotonic() - start < 10
 
 
@@ -308,7 +308,7 @@ def test_an_interrupt_ends_the_workers_at_once(make, request):
   verify(pool, ["yes", "yes"])
   children = [worker.process for worker in pool._workers]
   threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
-  with pytest.raises(KeyboardInterrupt): verify(pool, ["loop"] * 6)
+  with pytest.raises(KeyboardInterrupt): verify(pool, ["sleep"] * 6)
   assert all(child.poll() is not None for child in children)
   assert time.monotonic() - start < 20 and not processes_of_sessions({p.pid for p in children})
 
@@ -393,7 +393,7 @@ def test_refuses(kwargs, message):
 def test_a_function_of_a_module_runs_in_a_worker(make):
   pool = make(1, timeout_s=0.5, functions=dict(own=functools.partial(hostile.elsewhere)))
   for verifier in ("own", "tests.verifiers.hostile:elsewhere"):
-    np.testing.assert_array_equal(verify(pool, ["", "regex"], verifier, str(os.getpid())), [1, 0])
+    np.testing.assert_array_equal(verify(pool, ["", "sleep"], verifier, str(os.getpid())), [1, 0])
   assert pool.failures == dict(timeout=2)
 
 
