@@ -1,10 +1,10 @@
 """Intervals of means, and tables in Markdown, of all experiments."""
 import numpy as np
-from scipy import stats
 
 
 def interval(effects):
   """Returns (mean, low, high) of the 95% interval, by Student's t."""
+  from scipy import stats  # Takes most of a second. pylint: disable=g-import-not-at-top
   mean, error = np.mean(effects), stats.sem(effects)
   half = stats.t.ppf(0.975, len(effects) - 1) * error
   return float(mean), float(mean - half), float(mean + half)

@@ -41,9 +41,10 @@ SLOW = ("test_attacks", "test_loop", "test_hosts", "test_api", "test_shipped", "
         "test_train_prm", "test_quickstart", "test_convert", "test_preflight", "test_golden",
         "test_attacks_asserts", "test_code_tests", "test_fuzz", "test_readme", "test_fields")
 
-# Bytes of a process: from the first on it drops, after a file, what it has compiled; with the
-# second, the file fails.
-MEMORY, TOO_MUCH = 2e9, 4e9
+# Bytes of a process: when it has grown by the first, it drops, after a file, what it has
+# compiled; with the second, the file fails.
+MEMORY, TOO_MUCH = 1.5e9, 4e9
+_LEFT = [0.0]  # Bytes when it last did.
 
 
 def pytest_addoption(parser):
@@ -70,13 +71,14 @@ def pytest_runtest_teardown(item, nextitem):
   for x in vars(item.module).values():
     if hasattr(x, "cache_clear"): x.cache_clear()
   statm = pathlib.Path("/proc/self/statm")
-  held = int(statm.read_text().split()[1]) * resource.getpagesize() if statm.exists() else 0
-  if held < MEMORY: return
+  pages = lambda: int(statm.read_text().split()[1]) if statm.exists() else 0
+  if (held := pages() * resource.getpagesize()) < _LEFT[0] + MEMORY: return
   jax.clear_caches()
   mlir.make_ir_context.cache_clear()
   gc.collect()
   # What was freed lies between what is in use, and counts until it is given back.
   getattr(ctypes.CDLL(None), "malloc_trim", lambda _: None)(0)
+  _LEFT[0] = pages() * resource.getpagesize()
   assert held < TOO_MUCH, f"{item.path.name} leaves a process of {held / 1e9:.1f} GB."
 
 

@@ -184,7 +184,7 @@ def test_merged_adapters(bases, tmp_path, family, dtype):
   convert.convert(tmp_path / "run", tmp_path / "m")
   convert.convert(tmp_path / "run", tmp_path / "rlx", format="rlx")
   config, whole = hf.load(start, dtype)
-  expected = lora.merge(_joined(whole, models["policy"]), ALPHA / RANK)
+  expected = jax.jit(lora.merge)(_joined(whole, models["policy"]), ALPHA / RANK)
   converted_config, converted = hf.load(tmp_path / "m", dtype)
   assert converted_config == config
   _, stacked = test_damaged.read_model(tmp_path / "rlx", dtype)

@@ -1,6 +1,7 @@
 """The shape of the house: which module imports which, who reads a config, what a stage is."""
 import ast
 import dataclasses
+import functools
 import importlib
 import pathlib
 import pkgutil
@@ -45,9 +46,15 @@ IMPURE = {"os", "time", "pathlib", "random", "logging", "subprocess", "absl",
 FILES = sorted((ROOT / "rlx").rglob("*.py"))
 
 
-def _imports(tree):
+@functools.cache
+def _nodes(path):
+  """Of the syntax tree of a file, the module first."""
+  return list(ast.walk(ast.parse(path.read_text())))
+
+
+def _imports(path):
   """(name, node) of all imports, those inside functions and under TYPE_CHECKING too."""
-  for node in ast.walk(tree):
+  for node in _nodes(path):
     if isinstance(node, ast.Import):
       yield from ((a.name, node) for a in node.names)
     elif isinstance(node, ast.ImportFrom) and node.module:
@@ -61,7 +68,7 @@ def _graph(package):
   def module_of(name):
     while name not in paths and name: name = name.rpartition(".")[0]
     return name
-  return {module: {found for name, _ in _imports(ast.parse(path.read_text()))
+  return {module: {found for name, _ in _imports(path)
                    if (found := module_of(name)) and found != module}
           for module, path in paths.items()}
 
@@ -79,10 +86,9 @@ def test_no_files_import_each_other_in_a_circle(package):
 def test_imports_point_down_and_pure_parts_have_no_side_effects(path):
   rank = {name: i for i, layer in enumerate(LAYERS) for name in layer}
   here = path.relative_to(ROOT / "rlx").parts[0].removesuffix(".py")
-  tree = ast.parse(path.read_text())
   assert here in rank, f"{here} has no layer."
-  top = {id(n) for n in tree.body}
-  for name, node in _imports(tree):
+  top = {id(n) for n in _nodes(path)[0].body}
+  for name, node in _imports(path):
     root = name.split(".")[0]
     assert not name.startswith("flax.nnx"), f"{path}: {name}"
     if here in PURE: assert not {name, root} & (IMPURE | HEAVY), f"{path}: {name}"
@@ -198,7 +204,7 @@ def _is_named_otherwise(function, path):
 
 def test_functions_are_named_by_verbs():
   """`move`, not `moved`: what a function does is told by its name alone."""
-  functions = [(path, n) for path in FILES for n in ast.walk(ast.parse(path.read_text()))
+  functions = [(path, n) for path in FILES for n in _nodes(path)
                if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
   assert len(functions) > 1000 and _starts_with_participle("_moved")
   assert not [f"{path.relative_to(ROOT)}:{n.lineno}: {n.name}" for path, n in functions
@@ -213,7 +219,6 @@ MEANINGS = {"before": set(), "learn": {"stages/learner.py"}, "verify": {"verifie
 @pytest.mark.parametrize("name", MEANINGS)
 def test_a_word_has_one_meaning(name):
   """As the name of a function or method; `evaluate` is the command."""
-  found = {str(path.relative_to(ROOT / "rlx")) for path in FILES
-           for n in ast.walk(ast.parse(path.read_text()))
+  found = {str(path.relative_to(ROOT / "rlx")) for path in FILES for n in _nodes(path)
            if isinstance(n, ast.FunctionDef) and n.name.strip("_") == name}
   assert found == MEANINGS[name]

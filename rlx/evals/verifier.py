@@ -1,10 +1,11 @@
 """Errors of a verifier. Pure numpy, host side."""
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from rlx.core import records
+if TYPE_CHECKING: from rlx.core import records
 
 # Zhao et al. 2025, arXiv:2507.08794: texts without content that LLM judges accepted as right
 # answers: symbols, openers, and "solution" in other languages. Blank, comma, "解" and "Respuesta"
@@ -44,7 +45,7 @@ def report(verdict_N: npt.ArrayLike, label_N: npt.ArrayLike,
   return {name: _metrics(verdict_N[part_N], label_N[part_N]) for name, part_N in parts.items()}
 
 
-def false_positive_rates(verify: Callable, prompts: Sequence[records.Prompt],
+def false_positive_rates(verify: Callable, prompts: Sequence["records.Prompt"],
                          texts: Sequence[str] = MASTER_KEYS) -> dict[str, float]:
   """How often a verifier accepts texts that contain no answer.
 

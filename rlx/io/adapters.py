@@ -14,6 +14,7 @@ from rlx.io import shards, strict_json, tables
 from rlx.models import families, lora, transformer
 
 Leaves = dict[str, tables.Readable]
+_compute_delta = jax.jit(lora.compute_delta, static_argnums=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Merged:
     w = np.asarray(self.leaf[index]).astype(self.dtype).astype(np.float32)
     pair = {name: np.asarray(x[index]) for name, x in self.pair.items()}
     with jax.default_matmul_precision("highest"):
-      return (w + np.asarray(lora.compute_delta(pair, self.name, self.scale))).astype(self.dtype)
+      return (w + np.asarray(_compute_delta(pair, self.name, self.scale))).astype(self.dtype)
 
 
 def check(adapters: Leaves, leaves: Leaves, rank: int, source: object) -> None:

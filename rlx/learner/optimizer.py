@@ -38,7 +38,6 @@ def adamw(*, lr: float, warmup_steps: int = 0, schedule: str = "constant", total
   """
   rate = schedules.Schedule(
       lr, warmup_steps * updates, schedule, total_steps * updates, final_fraction)
-  rate(0)  # Raises on invalid options before anything is compiled.
   mask = None if decay == "all" else lambda params: jax.tree.map_with_path(
       lambda path, _: not _is_vector(path[-1].key), params)
   clip = (optax.identity() if max_grad_norm is None else optax.clip_by_global_norm(max_grad_norm))

@@ -195,7 +195,8 @@ def test_episodes_continue_from_a_pickle():
 def test_nothing_that_an_attempt_contains_gets_out_or_earns_reward():
   def attack(name):
     start = time.monotonic()
-    (step,) = played(PROMPT, [HOSTILE[name]], total_s=2.0, memory_mb=128)
+    total_s = 0.5 if name in ("loop", "power") else 2.0  # They take what they get.
+    (step,) = played(PROMPT, [HOSTILE[name]], total_s=total_s, memory_mb=128)
     assert time.monotonic() - start < 12, name  # Four at once, and a machine that others use.
     assert not step.reward and not step.done, name
     assert set(step.observation) <= set(debug.ALPHABET) and len(step.observation) <= 26, name

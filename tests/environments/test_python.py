@@ -136,9 +136,9 @@ def test_episodes_continue_from_a_pickle():
 def test_nothing_that_a_reply_contains_gets_out_or_earns_reward():
   def attack(name):
     start = time.monotonic()
-    steps = played(PROMPT, [HOSTILE[name]], total_s=2.0, memory_mb=128)
+    total_s = 0.5 if name in ("loop", "power") else 2.0  # They take what they get.
+    (step,) = played(PROMPT, [HOSTILE[name]], total_s=total_s, memory_mb=128)
     assert time.monotonic() - start < 12, name  # Four at once, and a machine that others use.
-    (step,) = steps
     assert not step.reward, name
     if not step.done:
       assert set(step.observation) <= set(python.ALPHABET) and len(step.observation) <= 23, name

@@ -10,6 +10,7 @@ traceback, more than one line, a line with control characters, and more than SEC
 above the idle process; hypothesis reports the smallest input that it finds for a fault.
 """
 import collections
+import gc
 import json
 import math
 import os
@@ -233,6 +234,7 @@ def another_kind(rng, file):
 def main():
   from tests.io import fuzz  # This module as the families import it.
   from tests.io import fuzz_files
+  gc.freeze()  # A collection in a forked process would copy all that is imported here.
   share, *names = sys.argv[1:] or [1.0]
   for name in names or fuzz_files.FAMILIES:
     begin = time.monotonic()

@@ -14,8 +14,8 @@ CASES = strings.fixture("bounded")
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch):
-  """Two seconds for what never ends."""
-  monkeypatch.setattr(bounded, "SECONDS", 2)
+  """A second for what never ends."""
+  monkeypatch.setattr(bounded, "SECONDS", 1)
 
 
 TURNS = [dict(role="system", content=" be <b>rief</b> "), dict(role="user", content="7 + 5?"),
@@ -49,10 +49,10 @@ def test_a_template_that_fails_is_refused(template, said):
 def test_a_template_that_was_killed_is_not_asked_again():
   text = with_template(
       "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}")
-  assert text.closing == ""  # Takes the 2 s.
+  assert text.closing == ""  # Takes the second.
   begin = time.monotonic()
-  with pytest.raises(ValueError, match="more than 2 s or 512 MB"): text.chat(TURNS)
-  assert time.monotonic() < begin + 1
+  with pytest.raises(ValueError, match="more than 1 s or 512 MB"): text.chat(TURNS)
+  assert time.monotonic() < begin + 0.5
 
 
 def test_one_process_serves_a_tokenizer_and_ends_with_it():

@@ -24,6 +24,7 @@ def obey(prompt, text):
   if text == "loop":
     while True: pass
   if text == "regex": return float(bool(re.match(r"(a+)+$", "a" * 64 + "b")))
+  if text == "sleep": time.sleep(60)  # As late, but it costs no CPU time.
   if text == "child": return subprocess.Popen(["sleep", "60"]).wait()
   if text.startswith("say "):  # A line of bytes instead of a reply.
     os.write(_fd(), bytes.fromhex(text.removeprefix("say ")))
@@ -83,16 +84,14 @@ def steps(prompt, text):
 steps.is_bounded = True
 
 
-def _fd():
-  return int(sys.argv[1])
+def _fd(): return int(sys.argv[1])
 
 
 def obey_forever(prompt, text):
   return obey_forever(prompt, text)
 
 
-def has_jax(prompt, text):
-  return float("jax" in sys.modules)
+def has_jax(prompt, text): return float("jax" in sys.modules)
 
 
 def elsewhere(prompt, text):

@@ -11,7 +11,7 @@ from rlx.build import verifiers as build_verifiers
 from rlx.core import records
 from rlx.prompts.datasets import jsonl
 from rlx.verifiers import code_tests
-from rlx.verifiers.sandbox import inside
+from rlx.verifiers.sandbox import inside, sandbox as sandbox_lib
 from tests.verifiers import cases, sandbox
 
 CASES = cases.read("asserts.toml")
@@ -50,15 +50,11 @@ def prompt(*tests, id="p", **meta):
 
 
 @sandbox.needed
-def test_tests_that_cannot_be_run_are_refused():
+def test_tests_that_cannot_be_run_are_refused(monkeypatch):
+  monkeypatch.setattr(sandbox_lib, "INSIDE", sandbox_lib.INSIDE.replace("PROF, 2.0", "PROF, 0.5"))
   problems = code_tests.inspect([prompt(case["test"]) for case in CASES["refused"]])
   for case, (problem, _) in zip(CASES["refused"], problems, strict=True):
     assert problem.startswith("tests[0] is ") and case["message"] in problem, (case, problem)
-
-
-def test_what_is_nested_too_deeply_is_refused():
-  (problem, _), = code_tests.inspect([prompt("assert f(\n" + "(" * 300 + ")" * 300 + ")")])
-  assert "it is no Python" in problem
 
 
 @sandbox.needed

@@ -50,9 +50,11 @@ def test_the_last_closed_block_is_the_solution(text, code):
   assert code_tests.solution(text) == code
 
 
-@pytest.mark.parametrize("test", ["try: f()\nexcept TypeError: pass", "assert"])
-def test_a_test_that_cannot_be_run_is_no_verdict(test):
-  with pytest.raises(errors.Unknown, match=r"tests\[0\] is '.*': it"):
+@pytest.mark.parametrize("test, why", [
+    ("try: f()\nexcept TypeError: pass", "it catches"), ("assert", "it is no Python"),
+    ("assert f(\n" + "(" * 300 + ")" * 301, "it is no Python")])
+def test_a_test_that_cannot_be_run_is_no_verdict(test, why):
+  with pytest.raises(errors.Unknown, match=rf"tests\[0\] is '.*': {why}"):
     code_tests.passed(prompt(test, unsafe=True), "def f(): return 1")
 
 
@@ -62,8 +64,8 @@ def test_a_prompt_without_tests_is_no_verdict():
 
 @both
 def test_no_cheat_earns_reward(unsafe):
-  p = prompt(*TESTS, unsafe=unsafe, test_s=1, total_s=1.0)
   def check(name):
+    p = prompt(*TESTS, unsafe=unsafe, test_s=1, total_s=0.5 if name in ATTACKS["endless"] else 1.0)
     assert code_tests.fraction(p, f"```\n{CALLS}{CHEATS[name]}\n```") == 0.0, name
 
   sandbox.at_once(check, CHEATS)

@@ -165,8 +165,8 @@ def test_master_keys_open_nothing(path):
     assert fn(p, text) <= (0.5 if path.startswith("gym_task") and "72" in text else 0.01), text
 
   # mpmath's precision is that of the process: only the sandbox runs several at a time.
-  check_all = sandbox.at_once if path.startswith("code_tests") else map
-  list(check_all(check, (*KEYS, p.text, p.text * 2)))
+  nth, check_all = (4, sandbox.at_once) if path.startswith("code_tests") else (1, map)
+  list(check_all(check, (*KEYS, p.text, p.text * 2)[::nth]))
   assert fn(p, GOOD[path][1]) == 1.0
 
 

@@ -42,11 +42,11 @@ import re
 import resource
 import select
 import signal
+import site
 import struct
 import sys
 import _thread
 import time
-import traceback
 
 MAX_BYTES = 2**22  # Size of a result, of a program's output and of a file.
 MAX_CALLS = 200    # Calls in a run of a test with constants.
@@ -67,13 +67,16 @@ def main():
   except Run as process:
     run = process.args[0]
   except BaseException:
-    traceback.print_exc()
+    sys.excepthook(*sys.exc_info())
     os.write(1, b"?")
     os._exit(1)
   run()  # As the only function on the stack, so that the program ends like any other.
 
 
 def serve(options):
+  # The packages of the interpreter can be imported, but no code of their .pth files runs here.
+  site.addpackage = lambda *_: None
+  site.main()
   signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ignored by the first process of a namespace.
   signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
   end = time.monotonic() + options["total_s"]

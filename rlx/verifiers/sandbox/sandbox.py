@@ -156,7 +156,7 @@ def _process(files, stdin, *, tests, cpu_s, total_s, memory_mb, unsafe):
     options = dict(files=fds, tests=tests, cpu_s=cpu_s, total_s=total_s,
                    memory=memory_mb * 2**20, walls=walls)
     process = subprocess.Popen(
-        [*command, _PYTHON, "-I", "-X", "utf8", "-c", INSIDE + "main()", json.dumps(options)],
+        [*command, _PYTHON, "-I", "-S", "-X", "utf8", "-c", INSIDE + "main()", json.dumps(options)],
         bufsize=0, stdin=stdin, stdout=subprocess.PIPE, stderr=problem, env={}, cwd=folder,
         pass_fds=list(fds.values()), start_new_session=True, **user)
     try:
