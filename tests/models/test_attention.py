@@ -28,13 +28,20 @@ def rows():
           np.stack([columns * 0, np.searchsorted([60, 61], columns, "right")]))
 
 
+def draw(config):
+  """Random parameters; `transformer.init` takes a program for each config."""
+  rng = np.random.default_rng(0)
+  return jax.tree.map(
+      lambda x: (0.3 * rng.normal(size=x.shape)).astype(np.float32),
+      jax.eval_shape(functools.partial(transformer.init, config), jax.random.key(0)))
+
+
 def _with_gradient(kind, rows, qkv):
-  prepared = attention.prepare(kind, *rows)
   weights = np.random.default_rng(1).normal(size=(B, S, N, H)) * rows[0][..., None, None]
   def total(qkv):
-    out = attention.attend(kind, *qkv, prepared, scale=H**-0.5)
+    out = attention.attend(kind, *qkv, attention.prepare(kind, *rows), scale=H**-0.5)
     return jnp.sum(out * weights), out
-  (_, out), gradient = jax.jit(jax.value_and_grad(total, has_aux=True))(qkv)
+  gradient, out = jax.device_get(jax.jit(jax.grad(total, has_aux=True))(qkv))
   return out, gradient
 
 
@@ -104,19 +111,22 @@ def cudnn(monkeypatch):
   return calls
 
 
+@functools.partial(jax.jit, static_argnames=("kind", "softcap", "window"))
+@functools.partial(jax.value_and_grad, argnums=0)
+def _squares(qkv, valid_BS, *, kind, softcap=None, window=0):
+  mask = attention.prepare(kind, valid_BS, window=window,
+                           positions_BS=np.broadcast_to(np.arange(S), (B, S)))
+  out = attention.attend(kind, *qkv, mask, scale=H**-0.5, softcap=softcap, window=window)
+  return jnp.sum(jnp.where(valid_BS[..., None, None], out, 0)**2)
+
+
 @pytest.mark.parametrize("kind, options", [
-    ("cudnn", dict(window=0)), ("cudnn", dict(window=20)), ("splash", dict(window=20)),
-    ("splash", dict(window=0, softcap=1.5))], ids=str)
+    ("cudnn", dict(window=0)), ("cudnn", dict(window=20)),
+    ("splash", dict(window=20, softcap=1.5))], ids=str)
 def test_windows_and_soft_caps_of_kernels(qkv, cudnn, kind, options):
   valid_BS = np.arange(S) < np.array([110, S])[:, None]
-  mask = functools.partial(attention.prepare, valid_BS=valid_BS, window=options["window"],
-                           positions_BS=np.broadcast_to(np.arange(S), (B, S)))
-  def total(qkv, kind, softcap=None, window=0):
-    out = attention.attend(kind, *qkv, mask(kind), scale=H**-0.5, softcap=softcap, window=window)
-    return jnp.sum(jnp.where(valid_BS[..., None, None], out, 0)**2)
-  run = jax.jit(jax.value_and_grad(total), static_argnames=("kind", "softcap", "window"))
-  expected, expected_gradient = run(qkv, kind="blocks", **options)
-  value, gradient = run(qkv, kind=kind, **options)
+  expected, expected_gradient = _squares(qkv, valid_BS, kind="blocks", **options)
+  value, gradient = _squares(qkv, valid_BS, kind=kind, **options)
   np.testing.assert_allclose(value, expected, rtol=1e-5)
   jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=3e-4), gradient,
                expected_gradient)
@@ -136,8 +146,7 @@ def test_a_packed_batch_under_a_kernel(kind, cudnn):
   config = transformer.DecoderConfig(
       vocab_size=31, d_model=16, n_layers=1, n_heads=2, n_kv_heads=1, head_dim=8,
       d_ff=16, attention=kind)
-  params = transformer.init(config, jax.random.key(0))
-  rng = np.random.default_rng(0)
+  params, rng = draw(config), np.random.default_rng(0)
   prompt_len_B, completion_len_B = np.array([3, 1, 2, 3]), np.array([2, 3, 0, 1])
   plan = packing.plan(prompt_len_B, completion_len_B, 3, 3, config, trunk_B=np.zeros(4, int))
   assert set(plan.trunk_YC[plan.source_YC >= 0]) == {0, 1, 3}  # Nothing is shared.
@@ -146,9 +155,9 @@ def test_a_packed_batch_under_a_kernel(kind, cudnn):
     assert plan.source_YC.shape == (4, 4) and (plan.source_YC[[0, 1, 3], :3] >= 0).all()
   tokens = rng.integers(0, 31, (4, 6))
   positions = np.maximum(np.arange(6) - (3 - prompt_len_B[:, None]), 0)
-  hidden = jax.jit(functools.partial(packing.hidden, params), static_argnums=0)
-  with_kernel, expected = (hidden(c, tokens, positions, p) for c, p in (
-      (config, plan), (dataclasses.replace(config, attention="blocks"), plan)))
+  hidden = jax.jit(packing.hidden, static_argnums=1)
+  with_kernel, expected = (np.asarray(hidden(params, c, tokens, positions, plan)) for c in (
+      config, dataclasses.replace(config, attention="blocks")))
   listed = plan.state_U >= 0
   np.testing.assert_allclose(with_kernel[:, listed], expected[:, listed], atol=1e-5)
 
@@ -157,12 +166,13 @@ def test_rows_of_cudnn_are_moved_to_the_first_column(cudnn):
   """Left-padded prompts, without a plan; and in the columns of the prompts afterwards."""
   config = transformer.DecoderConfig(
       vocab_size=31, d_model=16, n_layers=2, n_heads=2, n_kv_heads=1, head_dim=8, d_ff=16)
-  params, rng = transformer.init(config, jax.random.key(0)), np.random.default_rng(0)
+  params, rng = draw(config), np.random.default_rng(0)
   valid_BS = np.arange(8) >= np.array([0, 3, 7])[:, None]
   batch = rng.integers(0, 31, (3, 8)), np.maximum(np.cumsum(valid_BS, axis=1) - 1, 0), valid_BS
   def run(config):
-    return jax.jit(lambda params: (transformer.hidden(params, config, *batch),
-                                   *transformer.prefill(params, config, *batch)))(params)
+    return jax.device_get(jax.jit(lambda params: (
+        transformer.hidden(params, config, *batch),
+        *transformer.prefill(params, config, *batch)))(params))
   (hidden, *kv), (expected, *expected_kv) = run(dataclasses.replace(
       config, attention="cudnn")), run(config)
   np.testing.assert_allclose(hidden[valid_BS], expected[valid_BS], atol=1e-5)
@@ -170,22 +180,26 @@ def test_rows_of_cudnn_are_moved_to_the_first_column(cudnn):
     np.testing.assert_allclose(x_LBSKH[:, valid_BS], expected_LBSKH[:, valid_BS], atol=1e-5)
 
 
+@functools.partial(jax.jit, static_argnums=1)
+@jax.value_and_grad
+def _weighted(params, config, batch, weight_BSD):
+  return (transformer.hidden(params, config, *batch) * weight_BSD).sum()
+
+
 @pytest.mark.parametrize("mesh", [dict(data=2, fsdp=2, tensor=2), dict(tensor=2)], ids=str)
 def test_each_device_calls_the_kernel_for_its_rows_and_heads(mesh):
   mesh, rng = sharding.make_mesh(**mesh), np.random.default_rng(0)
   config = transformer.DecoderConfig(
-      vocab_size=32, d_model=16, n_layers=2, n_heads=4, n_kv_heads=2, head_dim=8, d_ff=16,
+      vocab_size=32, d_model=16, n_layers=1, n_heads=4, n_kv_heads=2, head_dim=8, d_ff=16,
       attention="splash")
-  params = sharding.place(transformer.init(config, jax.random.key(0)), mesh)
-  batch = sharding.place_rows(
-      (rng.integers(0, 31, (8, 6)), np.arange(48).reshape(8, 6) % 6, np.ones((8, 6), bool)), mesh)
+  batch = rng.integers(0, 31, (8, 6)), np.arange(48).reshape(8, 6) % 6, np.ones((8, 6), bool)
   weight_BSD = rng.normal(size=(8, 6, 16)).astype(np.float32)
-  def run(config):
-    loss = lambda params: (transformer.hidden(params, config, *batch) * weight_BSD).sum()
-    return jax.jit(jax.value_and_grad(loss))(params)
-  expected = run(build_models.adapt_to_mesh(dataclasses.replace(config, attention="blocks"), mesh))
-  jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-3),
-               run(build_models.adapt_to_mesh(config, mesh)), expected)
+  params = draw(config)
+  expected = _weighted(params, dataclasses.replace(config, attention="blocks"), batch, weight_BSD)
+  jax.tree.map(
+      lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-3), _weighted(
+          sharding.place(params, mesh), build_models.adapt_to_mesh(config, mesh),
+          sharding.place_rows(batch, mesh), weight_BSD), expected)
 
 
 def test_a_kernel_of_another_platform_is_refused():
