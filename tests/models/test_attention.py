@@ -10,6 +10,7 @@ import pytest
 from rlx.build import models as build_models
 from rlx.learner import sharding
 from rlx.models import attention, packing, transformer
+from tests import tiny
 
 B, S, N, K, H = 2, 150, 4, 2, 32
 
@@ -26,14 +27,6 @@ def rows():
   columns = np.arange(S)
   return (np.stack([columns >= 40, columns < 140]),
           np.stack([columns * 0, np.searchsorted([60, 61], columns, "right")]))
-
-
-def draw(config):
-  """Random parameters; `transformer.init` takes a program for each config."""
-  rng = np.random.default_rng(0)
-  return jax.tree.map(
-      lambda x: (0.3 * rng.normal(size=x.shape)).astype(np.float32),
-      jax.eval_shape(functools.partial(transformer.init, config), jax.random.key(0)))
 
 
 def _with_gradient(kind, rows, qkv):
@@ -146,7 +139,7 @@ def test_a_packed_batch_under_a_kernel(kind, cudnn):
   config = transformer.DecoderConfig(
       vocab_size=31, d_model=16, n_layers=1, n_heads=2, n_kv_heads=1, head_dim=8,
       d_ff=16, attention=kind)
-  params, rng = draw(config), np.random.default_rng(0)
+  params, rng = tiny.draw_decoder(config), np.random.default_rng(0)
   prompt_len_B, completion_len_B = np.array([3, 1, 2, 3]), np.array([2, 3, 0, 1])
   plan = packing.plan(prompt_len_B, completion_len_B, 3, 3, config, trunk_B=np.zeros(4, int))
   assert set(plan.trunk_YC[plan.source_YC >= 0]) == {0, 1, 3}  # Nothing is shared.
@@ -166,7 +159,7 @@ def test_rows_of_cudnn_are_moved_to_the_first_column(cudnn):
   """Left-padded prompts, without a plan; and in the columns of the prompts afterwards."""
   config = transformer.DecoderConfig(
       vocab_size=31, d_model=16, n_layers=2, n_heads=2, n_kv_heads=1, head_dim=8, d_ff=16)
-  params, rng = draw(config), np.random.default_rng(0)
+  params, rng = tiny.draw_decoder(config), np.random.default_rng(0)
   valid_BS = np.arange(8) >= np.array([0, 3, 7])[:, None]
   batch = rng.integers(0, 31, (3, 8)), np.maximum(np.cumsum(valid_BS, axis=1) - 1, 0), valid_BS
   def run(config):
@@ -194,7 +187,7 @@ def test_each_device_calls_the_kernel_for_its_rows_and_heads(mesh):
       attention="splash")
   batch = rng.integers(0, 31, (8, 6)), np.arange(48).reshape(8, 6) % 6, np.ones((8, 6), bool)
   weight_BSD = rng.normal(size=(8, 6, 16)).astype(np.float32)
-  params = draw(config)
+  params = tiny.draw_decoder(config)
   expected = _weighted(params, dataclasses.replace(config, attention="blocks"), batch, weight_BSD)
   jax.tree.map(
       lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-3), _weighted(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rlx.models import decode, transformer
+from tests import tiny
 
 P, G, X, T = 2, 3, 5, 4
 CONFIG = transformer.DecoderConfig(
@@ -22,18 +23,10 @@ PLAIN = dataclasses.replace(CONFIG, qkv_bias=False, qk_norm=None, tied_head=True
 WINDOW = dataclasses.replace(PLAIN, n_layers=2, no_rope=(1,), windows=(0, 2))
 
 
-def draw(config):
-  """Random parameters: norms and biases, too."""
-  rng = np.random.default_rng(0)
-  return jax.tree.map(
-      lambda x: (0.4 * rng.normal(size=x.shape) + (x.ndim < 3)).astype(np.float32),
-      jax.eval_shape(functools.partial(transformer.init, config), jax.random.key(0)))
-
-
 @pytest.mark.parametrize("config", [CONFIG, WINDOW], ids=["qwen", "window"])
 def test_equals_whole_sequences(config):
   """Teacher-forced, ragged prompts that are shared, suffixes of different ages."""
-  params = draw(config)
+  params = tiny.draw_decoder(config)
   tokens_BS = np.random.default_rng(0).integers(0, 31, (P * G, X + T))
   tokens_BS[:, :X] = np.repeat(tokens_BS[::G, :X], G, axis=0)
   len_P = np.array([X, 2], np.int32)
@@ -88,7 +81,7 @@ def test_moved_rows_keep_their_columns(monkeypatch):
 
 def test_bfloat16_is_close():
   config = dataclasses.replace(CONFIG, dtype="bfloat16")
-  params = draw(CONFIG)
+  params = tiny.draw_decoder(CONFIG)
   args = np.arange(2), np.zeros(2, np.int32)
   @functools.partial(jax.jit, static_argnums=1)
   def logits(params, c):
