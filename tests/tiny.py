@@ -21,7 +21,7 @@ def draw_decoder(config):
   """Random numbers in every parameter of a decoder, without the program of `transformer.init`."""
   rng = np.random.default_rng(0)
   return jax.tree.map(
-      lambda x: (0.3 * rng.normal(size=x.shape) + (x.ndim < 3)).astype(np.float32),
+      lambda x: (0.5 * rng.normal(size=x.shape)).astype(np.float32),
       jax.eval_shape(functools.partial(transformer.init, config), jax.random.key(0)))
 
 

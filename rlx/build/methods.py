@@ -57,12 +57,10 @@ def resolve_methods(c: keys.Config) -> methods_lib.Methods:
 
 def bind_schedule(key: str, peak: float, section: Mapping) -> schedule.Schedule:
   """The Schedule of a peak value by a section's options of core/schedule.py."""
-  made = schedule.Schedule(peak, **{k: section[k] for k in schedule.OPTIONS if k in section})
   try:
-    made(0)
+    return schedule.Schedule(peak, **{k: section[k] for k in schedule.OPTIONS if k in section})
   except ValueError as e:
     raise ValueError(f"{key}.{e}") from None
-  return made
 
 
 def _anneal(c: keys.Config) -> methods_lib.Anneal:

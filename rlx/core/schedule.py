@@ -24,6 +24,9 @@ class Schedule:
     schedule: "constant", "linear" or "cosine" after the warm-up, ...
     total_steps: n: ... ending at this step, ...
     final_fraction: f: ... at this fraction of the peak.
+
+  Raises:
+    ValueError: an unknown schedule, or one that ends before its warm-up.
   """
   peak: float
   warmup_steps: int = 0
@@ -31,17 +34,16 @@ class Schedule:
   total_steps: int = 0
   final_fraction: float = 0.0
 
-  def __call__(self, step: Any) -> jax.Array:
-    """The value after `step` steps, which may be traced, as a float32 scalar.
-
-    Raises:
-      ValueError: an unknown schedule, or one that ends before its warm-up.
-    """
-    warmup, kind, f = self.warmup_steps, self.schedule, self.final_fraction
+  def __post_init__(self):
+    warmup, kind = self.warmup_steps, self.schedule
     if kind not in SCHEDULES: raise ValueError(f"schedule={kind!r}: constant, linear or cosine.")
     if kind != "constant" and not self.total_steps > warmup:
       raise ValueError(f"total_steps={self.total_steps!r}: schedule={kind!r} needs more than "
                        f"warmup_steps={warmup!r}.")
+
+  def __call__(self, step: Any) -> jax.Array:
+    """The value after `step` steps, which may be traced, as a float32 scalar."""
+    warmup, kind, f = self.warmup_steps, self.schedule, self.final_fraction
     step = jnp.asarray(step, jnp.float32)
     x = jnp.clip((step - warmup) / max(self.total_steps - warmup, 1), 0, 1)
     after = {"constant": jnp.ones_like(x), "linear": 1 - x,

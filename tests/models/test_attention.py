@@ -41,14 +41,18 @@ def _with_gradient(kind, rows, qkv):
 def test_multiply_sums_in_float32_and_rounds_gradients_once():
   """Against float64 with the same factors; 2^-8 is half a unit in the last place of bfloat16."""
   rng = np.random.default_rng(0)
-  a, b = (jnp.asarray(rng.normal(size=shape), "bfloat16") for shape in ((5, 300), (300, 7)))
+  a, b = (rng.normal(size=shape).astype("bfloat16") for shape in ((5, 300), (300, 7)))
   d = rng.normal(size=(5, 7)).astype(np.float32)
-  out, pull = jax.vjp(functools.partial(attention.multiply, "UD,DV->UV"), a, b)
+  @jax.jit
+  def run(a, b, d):
+    out, pull = jax.vjp(functools.partial(attention.multiply, "UD,DV->UV"), a, b)
+    return out, pull(d)
+  out, pulled = run(a, b, d)
   wide = lambda x: np.asarray(x, np.float64)
   assert out.dtype == jnp.float32
   np.testing.assert_allclose(out, wide(a) @ wide(b), atol=1e-4)
-  rounded = wide(jnp.asarray(d, "bfloat16"))
-  for got, expected in zip(pull(jnp.asarray(d)), (rounded @ wide(b).T, wide(a).T @ rounded)):
+  rounded = wide(d.astype("bfloat16"))
+  for got, expected in zip(pulled, (rounded @ wide(b).T, wide(a).T @ rounded)):
     assert got.dtype == jnp.bfloat16
     np.testing.assert_allclose(wide(got), expected, rtol=2**-8, atol=1e-6)
 
