@@ -22,6 +22,7 @@ def test_bytes_are_those_of_a_run_on_devices():
   c.eval.prompts = c.eval.batch = 4
   c.prompts.options.size = 64
   c.mesh.fsdp = c.mesh.tensor = 2
+  c.model.attention = "blocks"
   run = build.build(c)
   plan = scaling.planned(
       c, run.passes.models["policy"], jax.sharding.AbstractMesh((1, 2, 2), sharding.MESH_AXES))
