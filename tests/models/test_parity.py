@@ -51,12 +51,10 @@ def _compile(fn):
       patch.setattr(transformer, "frequencies", lambda _, rope: by_rope[rope])
       return fn(params, config, *args)
 
-  def call(params, config, *args):
-    by_rope = {rope: transformer.frequencies(config, rope) for _, rope in config.kinds}
-    return compiled(params, dataclasses.replace(
-        config, context=None, length=0, rope_theta=1.0, rope_scaling=None,
-        local_theta=config.local_theta and 1.0), by_rope, *args)
-  return call
+  return lambda params, config, *args: compiled(
+      params, dataclasses.replace(config, context=None, length=0, rope_theta=1.0,
+                                  rope_scaling=None, local_theta=config.local_theta and 1.0),
+      {rope: transformer.frequencies(config, rope) for _, rope in config.kinds}, *args)
 
 
 @_compile
