@@ -1,7 +1,7 @@
 """What build makes of a config: slots, scores of steps, optimizers; and what it refuses."""
 import json
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 import pytest
 
@@ -160,7 +160,7 @@ def test_step_scores_reach_the_advantages():
   prompt = records.Prompt("p", "4M7m2M5=", "5", "chain.answer")
   rollouts = run.texts.examples([(prompt.text, t) for t in ("7;3;5#5", "7;2;5#5")]).replace(
       prompt_P=np.zeros(1, np.uint32))
-  state = records.TrainState(step=0, policy=None, policy_opt=None, kl_coef=jnp.float32(0))
+  state = records.TrainState(step=0, policy=None, policy_opt=None, kl_coef=np.float32(0))
   placed = stages.score(run, state, rollouts, np.ones(2), [prompt])
   scored, _ = run.rewards_advantages.compute_from_batch(state, placed.batch)
   # Scores 1, -1, 1 and 1, 1, 1. softmin: -1 on the second step; 1/3 on each. Baselines
@@ -178,11 +178,12 @@ def test_schedules_of_optimizers_count_iterations(name, updates):
   if name != "prm": c[name].epochs = 2
   c[name].optimizer = base.optimizer(1.0, schedule="linear", total_steps=2)
   transform = updates_lib.optimizer_of(c, name)
-  params = {"w_D": jnp.zeros(1)}
-  state, rates = transform.init(params), []
-  for _ in range(2 * updates + 1):
-    steps, state = transform.update({"w_D": jnp.ones(1)}, state, params)
-    rates.append(-float(steps["w_D"][0]))
+  params, ones = {"w_D": np.zeros(1, np.float32)}, {"w_D": np.ones(1, np.float32)}
+  def step(state, _):
+    steps, state = transform.update(ones, state, params)
+    return state, -steps["w_D"][0]
+  rates = jax.jit(lambda: jax.lax.scan(
+      step, transform.init(params), length=2 * updates + 1)[1])()
   np.testing.assert_allclose(rates, np.linspace(1, 0, 2 * updates + 1), atol=1e-5)
 
 

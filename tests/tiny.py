@@ -1,5 +1,6 @@
 """A run of a few thousand parameters on made-up questions, for tests of whole loops."""
 import contextlib
+import functools
 import json
 import shutil
 import types
@@ -14,6 +15,14 @@ from rlx.core import rng
 from rlx.io import checkpoint, hf, metrics as io_metrics, tokenizer
 from rlx.loops import session
 from rlx.models import transformer
+
+
+def draw_decoder(config):
+  """Random numbers in every parameter of a decoder, without the program of `transformer.init`."""
+  rng = np.random.default_rng(0)
+  return jax.tree.map(
+      lambda x: (0.5 * rng.normal(size=x.shape)).astype(np.float32),
+      jax.eval_shape(functools.partial(transformer.init, config), jax.random.key(0)))
 
 
 CLOCK = types.SimpleNamespace(lap=lambda *_: None)  # It measures nothing.

@@ -57,9 +57,8 @@ def resolve_methods(c: keys.Config) -> methods_lib.Methods:
 
 def bind_schedule(key: str, peak: float, section: Mapping) -> schedule.Schedule:
   """The Schedule of a peak value by a section's options of core/schedule.py."""
-  options = {k: section[k] for k in schedule.OPTIONS if k in section}
   try:
-    return schedule.Schedule(peak, **options)
+    return schedule.Schedule(peak, **{k: section[k] for k in schedule.OPTIONS if k in section})
   except ValueError as e:
     raise ValueError(f"{key}.{e}") from None
 

@@ -10,6 +10,7 @@ import pytest
 from rlx.build import models as build_models
 from rlx.learner import sharding
 from rlx.models import attention, packing, transformer
+from tests import tiny
 
 B, S, N, K, H = 2, 150, 4, 2, 32
 
@@ -28,40 +29,50 @@ def rows():
           np.stack([columns * 0, np.searchsorted([60, 61], columns, "right")]))
 
 
-def _with_gradient(kind, rows, qkv):
-  prepared = attention.prepare(kind, *rows)
-  weights = np.random.default_rng(1).normal(size=(B, S, N, H)) * rows[0][..., None, None]
+@functools.partial(jax.jit, static_argnames=("kind", "softcap", "window"))
+def _attend(qkv, valid_BS, segments_BS=None, *, kind, softcap=None, window=0):
+  """(gradient, output)"""
+  weights = np.random.default_rng(1).normal(size=(B, S, N, H))
   def total(qkv):
-    out = attention.attend(kind, *qkv, prepared, scale=H**-0.5)
-    return jnp.sum(out * weights), out
-  (_, out), gradient = jax.jit(jax.value_and_grad(total, has_aux=True))(qkv)
-  return out, gradient
+    mask = attention.prepare(kind, valid_BS, segments_BS, window=window,
+                             positions_BS=np.broadcast_to(np.arange(S), (B, S)))
+    out = attention.attend(kind, *qkv, mask, scale=H**-0.5, softcap=softcap, window=window)
+    return jnp.sum(jnp.where(valid_BS[..., None, None], weights * out, 0)), out
+  return jax.grad(total, has_aux=True)(qkv)
+
+
+def _compare(kind, qkv, valid_BS, segments_BS=None, **options):
+  """A kernel with blocks."""
+  (gradient, out), (expected_gradient, expected) = jax.device_get([
+      _attend(qkv, valid_BS, segments_BS, kind=k, **options) for k in (kind, "blocks")])
+  np.testing.assert_allclose(out[valid_BS], expected[valid_BS], atol=1e-5)
+  assert all(np.abs(g).max() > 0.1 for g in expected_gradient)
+  for a, b in zip(gradient, expected_gradient):
+    np.testing.assert_allclose(a, b, atol=2e-5)
+  return out
 
 
 def test_multiply_sums_in_float32_and_rounds_gradients_once():
   """Against float64 with the same factors; 2^-8 is half a unit in the last place of bfloat16."""
   rng = np.random.default_rng(0)
-  a, b = (jnp.asarray(rng.normal(size=shape), "bfloat16") for shape in ((5, 300), (300, 7)))
+  a, b = (rng.normal(size=shape).astype("bfloat16") for shape in ((5, 300), (300, 7)))
   d = rng.normal(size=(5, 7)).astype(np.float32)
-  out, pull = jax.vjp(functools.partial(attention.multiply, "UD,DV->UV"), a, b)
+  @jax.jit
+  def run(a, b, d):
+    out, pull = jax.vjp(functools.partial(attention.multiply, "UD,DV->UV"), a, b)
+    return out, pull(d)
+  out, pulled = run(a, b, d)
   wide = lambda x: np.asarray(x, np.float64)
   assert out.dtype == jnp.float32
   np.testing.assert_allclose(out, wide(a) @ wide(b), atol=1e-4)
-  rounded = wide(jnp.asarray(d, "bfloat16"))
-  for got, expected in zip(pull(jnp.asarray(d)), (rounded @ wide(b).T, wide(a).T @ rounded)):
+  rounded = wide(d.astype("bfloat16"))
+  for got, expected in zip(pulled, (rounded @ wide(b).T, wide(a).T @ rounded)):
     assert got.dtype == jnp.bfloat16
     np.testing.assert_allclose(wide(got), expected, rtol=2**-8, atol=1e-6)
 
 
 def test_splash_interpreted_equals_blocks(qkv, rows):
-  valid_BS, _ = rows
-  expected, expected_gradient = _with_gradient("blocks", rows, qkv)
-  out, gradient = _with_gradient("splash", rows, qkv)
-  assert np.isfinite(out).all()
-  np.testing.assert_allclose(out[valid_BS], expected[valid_BS], atol=1e-5)
-  assert all(np.abs(g).max() > 0.1 for g in expected_gradient)
-  for a, b in zip(gradient, expected_gradient):
-    np.testing.assert_allclose(a, b, atol=2e-5)
+  assert np.isfinite(_compare("splash", qkv, *rows)).all()
 
 
 @pytest.mark.parametrize("window, scale, softcap", [(0, H**-0.5, None), (20, 0.5, 1.5)],
@@ -105,21 +116,11 @@ def cudnn(monkeypatch):
 
 
 @pytest.mark.parametrize("kind, options", [
-    ("cudnn", dict(window=0)), ("cudnn", dict(window=20)), ("splash", dict(window=20)),
-    ("splash", dict(window=0, softcap=1.5))], ids=str)
+    ("cudnn", dict(window=0)), ("cudnn", dict(window=20)),
+    ("splash", dict(window=20, softcap=1.5))], ids=str)
 def test_windows_and_soft_caps_of_kernels(qkv, cudnn, kind, options):
   valid_BS = np.arange(S) < np.array([110, S])[:, None]
-  mask = functools.partial(attention.prepare, valid_BS=valid_BS, window=options["window"],
-                           positions_BS=np.broadcast_to(np.arange(S), (B, S)))
-  def total(qkv, kind, softcap=None, window=0):
-    out = attention.attend(kind, *qkv, mask(kind), scale=H**-0.5, softcap=softcap, window=window)
-    return jnp.sum(jnp.where(valid_BS[..., None, None], out, 0)**2)
-  run = jax.jit(jax.value_and_grad(total), static_argnames=("kind", "softcap", "window"))
-  expected, expected_gradient = run(qkv, kind="blocks", **options)
-  value, gradient = run(qkv, kind=kind, **options)
-  np.testing.assert_allclose(value, expected, rtol=1e-5)
-  jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=3e-4), gradient,
-               expected_gradient)
+  _compare(kind, qkv, valid_BS, **options)
   if kind == "cudnn":
     assert cudnn[-1]["implementation"] == "cudnn" and "mask" not in cudnn[-1]
 
@@ -136,8 +137,7 @@ def test_a_packed_batch_under_a_kernel(kind, cudnn):
   config = transformer.DecoderConfig(
       vocab_size=31, d_model=16, n_layers=1, n_heads=2, n_kv_heads=1, head_dim=8,
       d_ff=16, attention=kind)
-  params = transformer.init(config, jax.random.key(0))
-  rng = np.random.default_rng(0)
+  params, rng = tiny.draw_decoder(config), np.random.default_rng(0)
   prompt_len_B, completion_len_B = np.array([3, 1, 2, 3]), np.array([2, 3, 0, 1])
   plan = packing.plan(prompt_len_B, completion_len_B, 3, 3, config, trunk_B=np.zeros(4, int))
   assert set(plan.trunk_YC[plan.source_YC >= 0]) == {0, 1, 3}  # Nothing is shared.
@@ -146,9 +146,9 @@ def test_a_packed_batch_under_a_kernel(kind, cudnn):
     assert plan.source_YC.shape == (4, 4) and (plan.source_YC[[0, 1, 3], :3] >= 0).all()
   tokens = rng.integers(0, 31, (4, 6))
   positions = np.maximum(np.arange(6) - (3 - prompt_len_B[:, None]), 0)
-  hidden = jax.jit(functools.partial(packing.hidden, params), static_argnums=0)
-  with_kernel, expected = (hidden(c, tokens, positions, p) for c, p in (
-      (config, plan), (dataclasses.replace(config, attention="blocks"), plan)))
+  hidden = jax.jit(packing.hidden, static_argnums=1)
+  with_kernel, expected = (np.asarray(hidden(params, c, tokens, positions, plan)) for c in (
+      config, dataclasses.replace(config, attention="blocks")))
   listed = plan.state_U >= 0
   np.testing.assert_allclose(with_kernel[:, listed], expected[:, listed], atol=1e-5)
 
@@ -157,12 +157,13 @@ def test_rows_of_cudnn_are_moved_to_the_first_column(cudnn):
   """Left-padded prompts, without a plan; and in the columns of the prompts afterwards."""
   config = transformer.DecoderConfig(
       vocab_size=31, d_model=16, n_layers=2, n_heads=2, n_kv_heads=1, head_dim=8, d_ff=16)
-  params, rng = transformer.init(config, jax.random.key(0)), np.random.default_rng(0)
+  params, rng = tiny.draw_decoder(config), np.random.default_rng(0)
   valid_BS = np.arange(8) >= np.array([0, 3, 7])[:, None]
   batch = rng.integers(0, 31, (3, 8)), np.maximum(np.cumsum(valid_BS, axis=1) - 1, 0), valid_BS
   def run(config):
-    return jax.jit(lambda params: (transformer.hidden(params, config, *batch),
-                                   *transformer.prefill(params, config, *batch)))(params)
+    return jax.device_get(jax.jit(lambda params: (
+        transformer.hidden(params, config, *batch),
+        *transformer.prefill(params, config, *batch)))(params))
   (hidden, *kv), (expected, *expected_kv) = run(dataclasses.replace(
       config, attention="cudnn")), run(config)
   np.testing.assert_allclose(hidden[valid_BS], expected[valid_BS], atol=1e-5)
@@ -170,22 +171,26 @@ def test_rows_of_cudnn_are_moved_to_the_first_column(cudnn):
     np.testing.assert_allclose(x_LBSKH[:, valid_BS], expected_LBSKH[:, valid_BS], atol=1e-5)
 
 
+@functools.partial(jax.jit, static_argnums=1)
+@jax.value_and_grad
+def _weighted(params, config, batch, weight_BSD):
+  return (transformer.hidden(params, config, *batch) * weight_BSD).sum()
+
+
 @pytest.mark.parametrize("mesh", [dict(data=2, fsdp=2, tensor=2), dict(tensor=2)], ids=str)
 def test_each_device_calls_the_kernel_for_its_rows_and_heads(mesh):
   mesh, rng = sharding.make_mesh(**mesh), np.random.default_rng(0)
   config = transformer.DecoderConfig(
-      vocab_size=32, d_model=16, n_layers=2, n_heads=4, n_kv_heads=2, head_dim=8, d_ff=16,
+      vocab_size=32, d_model=16, n_layers=1, n_heads=4, n_kv_heads=2, head_dim=8, d_ff=16,
       attention="splash")
-  params = sharding.place(transformer.init(config, jax.random.key(0)), mesh)
-  batch = sharding.place_rows(
-      (rng.integers(0, 31, (8, 6)), np.arange(48).reshape(8, 6) % 6, np.ones((8, 6), bool)), mesh)
+  batch = rng.integers(0, 31, (8, 6)), np.arange(48).reshape(8, 6) % 6, np.ones((8, 6), bool)
   weight_BSD = rng.normal(size=(8, 6, 16)).astype(np.float32)
-  def run(config):
-    loss = lambda params: (transformer.hidden(params, config, *batch) * weight_BSD).sum()
-    return jax.jit(jax.value_and_grad(loss))(params)
-  expected = run(build_models.adapt_to_mesh(dataclasses.replace(config, attention="blocks"), mesh))
-  jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-3),
-               run(build_models.adapt_to_mesh(config, mesh)), expected)
+  params = tiny.draw_decoder(config)
+  expected = _weighted(params, dataclasses.replace(config, attention="blocks"), batch, weight_BSD)
+  jax.tree.map(
+      lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-3), _weighted(
+          sharding.place(params, mesh), build_models.adapt_to_mesh(config, mesh),
+          sharding.place_rows(batch, mesh), weight_BSD), expected)
 
 
 def test_a_kernel_of_another_platform_is_refused():

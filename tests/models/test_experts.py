@@ -39,5 +39,5 @@ def test_mix(arrays, per_token, norm_topk):
   x[3:] = x[3]  # Most tokens have the same experts; some experts have none.
   y_UD = jax.jit(functools.partial(
       experts.mix, per_token=per_token, norm_topk=norm_topk, activated=gated))(
-          *(jnp.asarray(a, jnp.float32) for a in (x, *arrays[1:])))
+          *(a.astype(np.float32) for a in (x, *arrays[1:])))
   np.testing.assert_allclose(y_UD, by_loops(x, *arrays[1:], per_token, norm_topk), atol=2e-5)

@@ -10,6 +10,7 @@ import pytest
 
 from rlx.core import records
 from rlx.models import logps, transformer
+from tests import tiny
 
 B, X, T, V = 3, 3, 5, 31
 CONFIG = transformer.DecoderConfig(
@@ -18,9 +19,7 @@ CONFIG = transformer.DecoderConfig(
 
 @pytest.fixture(scope="module")
 def params():
-  params = transformer.init(CONFIG, jax.random.key(0))
-  # Logits of size one: at the initial scale every distribution is uniform.
-  return {**params, "embed": {"w_VD": 15 * params["embed"]["w_VD"]}}
+  return tiny.draw_decoder(CONFIG)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +32,7 @@ def batch():
   return tokens, np.maximum(columns - start, 0), valid
 
 
-@functools.partial(jax.jit, static_argnums=2)
+@jax.jit
 def plain(params, batch, temperature):
   """Log-probs and entropy from all logits at once; 0 on padding."""
   tokens, _, valid = batch
@@ -80,68 +79,54 @@ ALL = (("mean",), ("top", 3), ("logit",), ("min_p", 0.2), ("squared",))
 
 @pytest.mark.parametrize("tied", [True, False])
 def test_statistics_of_the_distribution(params, batch, tied):
-  """Values and gradients in float64; statistics that are not asked for are not returned."""
+  """Values and gradients in float64. Statistics that are not asked for are not returned; those that
+  are not used do not change the gradient: their cotangents are 0."""
   with jax.enable_x64(True):
     config = dataclasses.replace(CONFIG, tied_head=tied, dtype="float64")
-    rng = np.random.default_rng(1)
-    hidden = jnp.asarray(rng.normal(size=(B, T, 16)))
-    # The most likely token in row 0, those that were drawn in the others.
-    targets, mask = jnp.asarray(batch[0][:, X:]), jnp.asarray(batch[2][:, X:])
+    hidden = np.random.default_rng(1).normal(size=(B, T, 16))
+    targets, mask = batch[0][:, X:].copy(), batch[2][:, X:]
     w_VD = np.asarray(params["embed"]["w_VD"], np.float64)
-    params = dict(embed=dict(w_VD=jnp.asarray(w_VD)),
-                  head=dict(w_DV=jnp.asarray(w_VD[::-1].T.copy())))
-    targets = targets.at[0].set(jnp.argmax(transformer.logits(params, config, hidden[0]), axis=-1))
+    params = dict(embed=dict(w_VD=w_VD), head=dict(w_DV=w_VD[::-1].T.copy()))
+    # The most likely token in row 0, those that were drawn in the others.
+    targets[0] = np.argmax(hidden[0] @ (w_VD.T if tied else params["head"]["w_DV"]), axis=-1)
     def chunked(params, hidden, statistics=ALL):
       return logps.from_hidden(params, config, hidden, targets, mask, temperature=0.7,
                               chunk=6, statistics=statistics)
-    def loss(fn, params, hidden):
-      out = fn(params, hidden)
-      weights = [np.random.default_rng(i).normal(size=x.shape) for i, x in enumerate(out)]
-      return sum(jnp.sum(w * x) for w, x in zip(weights, out)), out
     def computed(fn):
-      return jax.jit(jax.value_and_grad(
-          functools.partial(loss, fn), argnums=(0, 1), has_aux=True))(params, hidden)
-    got = computed(chunked)
-    want = computed(lambda p, h: from_all_logits(p, config, h, targets, mask))
+      def loss(params, hidden, weights):
+        out = fn(params, hidden)
+        return sum(jnp.sum(w * x) for w, x in zip(weights, out)), out
+      return jax.jit(jax.grad(loss, argnums=(0, 1), has_aux=True))
+    weights = [np.random.default_rng(i).normal(size=(B, T, *[3] * (i == 3)))
+               for i in range(2 + len(ALL))]
+    gradient = computed(chunked)
+    got = gradient(params, hidden, weights)
+    want = computed(lambda p, h: from_all_logits(p, config, h, targets, mask))(
+        params, hidden, weights)
     jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-11),
-                 got[0][1], tuple(want[0][1]))
+                 got[1], tuple(want[1]))
     jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-10),
-                 got[1], want[1])
-    removed = np.asarray(got[0][1][5]) == logps.REMOVED
+                 got[0], want[0])
+    removed = np.asarray(got[1][5]) == logps.REMOVED
     assert removed.any() and not removed[0].any()      # Both sides of the filter.
-    np.testing.assert_allclose(got[0][1][3][0, :, 0], got[0][1][0][0], rtol=1e-12)
-    few = jax.jit(lambda p, h: chunked(p, h, ()))(params, hidden)
-    assert len(few) == 2
-    for a, b in zip(few, got[0][1]): np.testing.assert_allclose(a, b, rtol=1e-12)
-
-
-def test_unused_statistics_do_not_change_the_gradient(params, batch):
-  """Their cotangents are 0."""
-  def loss(statistics, p):
-    out = logps.logps(p, CONFIG, *batch, completion_width=T, chunk=6, statistics=statistics)
-    return jnp.sum(out[0]) + jnp.sum(out[1])
-  grads = [jax.jit(jax.grad(functools.partial(loss, m)))(params) for m in ((), ALL)]
-  jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-6, atol=1e-6), *grads)
-
-
-def test_without_entropy(params, batch):
-  logps_BT, entropy = jax.jit(functools.partial(
-      logps.logps, completion_width=T, with_entropy=False), static_argnums=1)(
-          params, CONFIG, *batch)
-  assert entropy is None
-  np.testing.assert_allclose(logps_BT, plain(params, batch, 1.0)[0], atol=2e-6)
+    np.testing.assert_allclose(got[1][3][0, :, 0], got[1][0][0], rtol=1e-12)
+    few = computed(lambda p, h: chunked(p, h, ()))(params, hidden, weights)
+    assert len(few[1]) == 2
+    unused = gradient(params, hidden, [*weights[:2], *(0 * w for w in weights[2:])])
+    jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-12, atol=1e-13),
+                 few, (unused[0], unused[1][:2]))
 
 
 def test_padding_is_selected_away(params):
   """NaN hidden states on padding change neither values nor gradients."""
-  mask = jnp.array([[True, True, False]])
-  hidden = jnp.where(mask[..., None], 1.0, jnp.nan) * jnp.ones((1, 3, 16))
+  mask = np.array([[True, True, False]])
+  hidden = np.where(mask[..., None], 1.0, np.nan) * np.ones((1, 3, 16))
   def total(p, h):
-    scored, entropy = logps.from_hidden(p, CONFIG, h, jnp.array([[4, 5, 10**6]]), mask, chunk=2)
+    scored, entropy = logps.from_hidden(p, CONFIG, h, np.array([[4, 5, 10**6]]), mask, chunk=2)
     return jnp.sum(scored + entropy)
   value, grads = jax.jit(jax.value_and_grad(total, argnums=(0, 1)))(params, hidden)
   assert np.isfinite(value)
-  assert all(bool(jnp.isfinite(x).all()) for x in jax.tree.leaves(grads))
+  assert all(np.isfinite(x).all() for x in jax.tree.leaves(grads))
 
 
 def sizes(jaxpr):
@@ -179,32 +164,27 @@ def test_refuses_a_batch_without_prompt_columns(params, batch):
     logps.logps(params, CONFIG, *batch, completion_width=X + T)
 
 
-def compiled_gradient(remat, dtype, b, s, config, params):
-  config = dataclasses.replace(config, dtype=dtype, remat=remat)
+@pytest.mark.parametrize("dtype, atol", [("float32", 1e-6), ("bfloat16", 2e-2)])
+def test_remat_keeps_the_gradient_and_needs_less_memory_until_backward(dtype, atol):
+  b, s = 8, 64
+  wide = dataclasses.replace(CONFIG, n_layers=4, d_model=64, d_ff=256, dtype=dtype)
   tokens = np.random.default_rng(0).integers(0, V, (b, s))
   columns = np.broadcast_to(np.arange(s), (b, s))
-  def loss(p):
-    return sum(jnp.mean(x) for x in logps.logps(
-        p, config, tokens, columns, columns >= 0, completion_width=s - 1))
-  return jax.jit(jax.grad(loss)).lower(params).compile()
-
-
-@pytest.mark.parametrize("dtype, atol", [("float32", 1e-6), ("bfloat16", 2e-2)])
-def test_remat_keeps_the_gradient(params, dtype, atol):
-  grads = {remat: compiled_gradient(remat, dtype, B, X + T, CONFIG, params)(params)
-           for remat in ("none", "dots", "full")}
-  scale = max(np.abs(x).max() for x in jax.tree.leaves(grads["none"]))
-  for remat in ("dots", "full"):
+  params = tiny.draw_decoder(wide)
+  def gradient(remat):
+    def loss(p):
+      return sum(jnp.mean(x) for x in logps.logps(
+          p, dataclasses.replace(wide, remat=remat), tokens, columns, columns >= 0,
+          completion_width=s - 1))
+    return jax.jit(jax.grad(loss)).lower(params).compile()
+  programs = [gradient(remat) for remat in ("none", "dots", "full")]
+  none, dots, full = (program.memory_analysis().temp_size_in_bytes for program in programs)
+  assert none > 1.2 * dots > 1.2 * full
+  expected, *computed = (program(params) for program in programs)
+  scale = max(np.abs(x).max() for x in jax.tree.leaves(expected))
+  for grads in computed:
     jax.tree.map(functools.partial(np.testing.assert_allclose, atol=atol * scale),
-                 grads["none"], grads[remat])
-
-
-def test_remat_needs_less_memory_between_forward_and_backward():
-  wide = dataclasses.replace(CONFIG, n_layers=4, d_model=64, d_ff=256)
-  shapes = jax.eval_shape(functools.partial(transformer.init, wide), jax.random.key(0))
-  temp = [compiled_gradient(remat, "float32", 8, 64, wide, shapes)
-          .memory_analysis().temp_size_in_bytes for remat in ("none", "dots", "full")]
-  assert temp[0] > 1.2 * temp[1] > 1.2 * temp[2]
+                 expected, grads)
 
 
 def test_whole_logits_of_rollouts_give_their_log_probs(params, batch):
@@ -219,8 +199,17 @@ def test_whole_logits_of_rollouts_give_their_log_probs(params, batch):
     logps_BT = jnp.take_along_axis(logps_BTV, rollouts.completions_BT[..., None], axis=2)[..., 0]
     return jnp.where(rollouts.action_BT, logps_BT, 0)
 
-  def by_chunks(params): return logps.of_rollouts(params, CONFIG, rollouts, with_entropy=False)[0]
+  def by_chunks(params):
+    logps_BT, entropy = logps.of_rollouts(params, CONFIG, rollouts, with_entropy=False)
+    assert entropy is None
+    return logps_BT
 
-  np.testing.assert_allclose(jax.jit(by_chunks)(params), jax.jit(whole)(params), atol=1e-5)
-  grads = [jax.jit(jax.grad(lambda p: fn(p).sum()))(params) for fn in (by_chunks, whole)]
-  jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-4), *grads)
+  def summed(fn):
+    def total(params):
+      logps_BT = fn(params)
+      return jnp.sum(logps_BT), logps_BT
+    return jax.jit(jax.grad(total, has_aux=True))(params)
+
+  gradients, (logps_BT, expected_BT) = zip(summed(by_chunks), summed(whole))
+  np.testing.assert_allclose(logps_BT, expected_BT, atol=1e-5)
+  jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-4), *gradients)

@@ -9,23 +9,31 @@ import pytest
 
 from rlx.core import records
 from rlx.models import decode, lora, transformer, value
+from tests import tiny
 
 CONFIG = transformer.DecoderConfig(
     vocab_size=31, d_model=16, n_layers=2, n_heads=4, n_kv_heads=2, head_dim=6,
     d_ff=24, qkv_bias=True, qk_norm="head", tied_head=True, lora_scale=0.5)
-hidden = functools.partial(jax.jit, static_argnums=1)(transformer.hidden)
+KEY = jax.random.key(1)
+hidden = jax.jit(transformer.hidden, static_argnums=1)
+merge = jax.jit(lora.merge, static_argnums=1)
+init = jax.jit(lora.init, static_argnames=("rank", "targets"))
+
+
+def shapes(params, **options):
+  return jax.eval_shape(functools.partial(lora.init, **options), params, KEY)
 
 
 @pytest.fixture(scope="module")
 def trees():
   """(frozen, adapters at the start, adapters after some training)."""
-  frozen = transformer.init(CONFIG, jax.random.key(0))
-  start = lora.init(frozen, jax.random.key(1), rank=3)
-  moved = jax.tree.map(lambda x: x + 0.3 * jax.random.normal(jax.random.key(2), x.shape), start)
+  frozen, noise = tiny.draw_decoder(CONFIG), np.random.default_rng(2)
+  start = jax.device_get(init(frozen, KEY, rank=3))
+  moved = jax.tree.map(lambda x: x + 0.3 * noise.normal(size=x.shape).astype(np.float32), start)
   return frozen, start, moved
 
 
-BATCH = (jnp.arange(10).reshape(2, 5), jnp.tile(jnp.arange(5), (2, 1)), jnp.ones((2, 5), bool))
+BATCH = np.arange(10).reshape(2, 5), np.tile(np.arange(5), (2, 1)), np.ones((2, 5), bool)
 
 
 def test_adapters_change_nothing_at_first(trees):
@@ -38,12 +46,13 @@ def test_adapters_are_float32_over_narrower_matrices(trees):
   """So is the sum: one update of an adapter changes far less than 2^-9 of a matrix."""
   frozen, _, moved = trees
   narrow = jax.tree.map(lambda x: x.astype(jnp.bfloat16), frozen)
-  start = lora.init(narrow, jax.random.key(1), rank=3)
+  start = shapes(narrow, rank=3)
   assert {x.dtype for x in jax.tree.leaves(start)} == {jnp.float32.dtype}
-  with_head = value.init(dataclasses.replace(CONFIG, param_dtype="bfloat16"), start)
+  with_head = jax.eval_shape(functools.partial(
+      value.init, dataclasses.replace(CONFIG, param_dtype="bfloat16")), start)
   assert {x.dtype for x in jax.tree.leaves(with_head)} == {jnp.float32.dtype}
   small = jax.tree.map(lambda x: x * 2**-6, moved)  # Of both A and B: of the sum 2^-12.
-  merged = lora.merge(records.join(narrow, small), 0.5)
+  merged = merge(records.join(narrow, small), 0.5)
   up, part = narrow["layers"]["mlp"]["up_LDF"], small["layers"]["mlp"]
   np.testing.assert_allclose(
       merged["layers"]["mlp"]["up_LDF"], np.float32(up) + 0.5 * np.einsum(
@@ -53,7 +62,7 @@ def test_adapters_are_float32_over_narrower_matrices(trees):
 def test_joined_equals_merged_and_by_hand(trees):
   frozen, _, moved = trees
   joined = records.join(frozen, moved)
-  merged = lora.merge(joined, CONFIG.lora_scale)
+  merged = jax.device_get(merge(joined, CONFIG.lora_scale))
   assert jax.tree.structure(merged) == jax.tree.structure(frozen)
   for kind, name, a, b in (("mlp", "down_LFD", "down_a_LFI", "down_b_LID"),
                            ("attn", "q_LDNH", "q_a_LDI", "q_b_LINH")):
@@ -61,7 +70,7 @@ def test_joined_equals_merged_and_by_hand(trees):
     axes = [x.rpartition("_")[2] for x in (a, b, name)]
     change = 0.5 * np.einsum("{},{}->{}".format(*axes), adapter[a], adapter[b])
     np.testing.assert_allclose(after[name], before[name] + change, atol=1e-6)
-  adapted, plain = hidden(joined, CONFIG, *BATCH), hidden(frozen, CONFIG, *BATCH)
+  adapted, plain = (np.asarray(hidden(p, CONFIG, *BATCH)) for p in (joined, frozen))
   np.testing.assert_allclose(adapted, hidden(merged, CONFIG, *BATCH), atol=1e-5)
   assert np.abs(adapted - plain).max() > 0.1
 
@@ -70,7 +79,7 @@ def test_decoding_reads_adapters(trees):
   frozen, _, moved = trees
   joined = records.join(frozen, moved)
   laid = decode.lay_out(joined, CONFIG)
-  expected = decode.lay_out(lora.merge(joined, 0.5), CONFIG)
+  expected = decode.lay_out(merge(joined, 0.5), CONFIG)
   jax.tree.map(np.testing.assert_array_equal, laid, expected)
 
 
@@ -81,7 +90,7 @@ def test_gradient_is_that_of_the_merged_matrices(trees):
   loss = lambda params: jnp.sum(transformer.hidden(params, config, *BATCH) ** 3)
   gradients = jax.jit(jax.grad(lambda t: loss(records.join(frozen, t))))(moved)
   assert jax.tree.structure(gradients) == jax.tree.structure(moved)
-  dw = jax.jit(jax.grad(loss))(lora.merge(records.join(frozen, moved), 0.5))
+  dw = jax.jit(jax.grad(loss))(merge(records.join(frozen, moved), 0.5))
   dw, part = dw["layers"]["mlp"]["up_LDF"], moved["layers"]["mlp"]
   for name, expected in (
       ("up_a_LDI", 0.5 * np.einsum("LDF,LIF->LDI", dw, part["up_b_LIF"])),
@@ -92,19 +101,18 @@ def test_gradient_is_that_of_the_merged_matrices(trees):
 
 def test_experts_have_no_adapters():
   config = dataclasses.replace(CONFIG, n_experts=3, experts_per_token=2)
-  params = transformer.init(config, jax.random.key(0))
-  adapters = lora.init(params, jax.random.key(1), rank=2)
-  assert set(adapters["layers"]) == {"attn"}
+  params = jax.eval_shape(functools.partial(transformer.init, config), KEY)
+  assert set(shapes(params, rank=2)["layers"]) == {"attn"}
   with pytest.raises(ValueError, match="targets=.*gate.*none of them"):
-    lora.init(params, jax.random.key(1), rank=2, targets=("gate", "up"))
+    shapes(params, rank=2, targets=("gate", "up"))
 
 
 def test_targets_and_sizes(trees):
   frozen = trees[0]
-  some = lora.init(frozen, jax.random.key(1), rank=2, targets=("q", "down"))
+  some = shapes(frozen, rank=2, targets=("q", "down"))
   assert {k for part in some["layers"].values() for k in part} == {
       "q_a_LDI", "q_b_LINH", "down_a_LFI", "down_b_LID"}
-  a = lora.init(frozen, jax.random.key(1), rank=64)["layers"]["attn"]["o_a_LNHI"]
+  a = init(frozen, KEY, rank=64, targets=("o",))["layers"]["attn"]["o_a_LNHI"]
   assert a.shape == (2, 4, 6, 64) and abs(np.std(a) * 24**0.5 - 1) < 0.1
   with pytest.raises(ValueError, match="w_VD"):
-    lora.init(frozen, jax.random.key(1), rank=2, targets=("w_VD",))
+    shapes(frozen, rank=2, targets=("w_VD",))

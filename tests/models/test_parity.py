@@ -42,13 +42,28 @@ def recorded(case):
   return dict(np.load(FIXTURES / case / "logits.npz"))
 
 
-@functools.partial(jax.jit, static_argnums=1)
+def _compile(fn):
+  """fn(params, config, ..) under jit, with the rotary frequencies as an argument, so that configs
+  which differ in nothing else share a program."""
+  @functools.partial(jax.jit, static_argnums=1)
+  def compiled(params, config, by_rope, *args):
+    with pytest.MonkeyPatch.context() as patch:
+      patch.setattr(transformer, "frequencies", lambda _, rope: by_rope[rope])
+      return fn(params, config, *args)
+
+  return lambda params, config, *args: compiled(
+      params, dataclasses.replace(config, context=None, length=0, rope_theta=1.0,
+                                  rope_scaling=None, local_theta=config.local_theta and 1.0),
+      {rope: transformer.frequencies(config, rope) for _, rope in config.kinds}, *args)
+
+
+@_compile
 def _prefill(params, config, tokens_BS, positions_BS, valid_BS):
   return transformer.logits(params, config, transformer.hidden(
       params, config, tokens_BS, positions_BS, valid_BS))
 
 
-@functools.partial(jax.jit, static_argnums=1)
+@_compile
 def _decode(params, config, tokens_BS, prompt_len_B):
   """Logits of the completion columns, of tokens that are fed one by one."""
   weights = decode.lay_out(params, config)
@@ -66,7 +81,7 @@ def _decode(params, config, tokens_BS, prompt_len_B):
   return jax.lax.scan(step, suffix, jnp.arange(COMPLETION))[1].swapaxes(0, 1)
 
 
-@functools.partial(jax.jit, static_argnums=1)
+@_compile
 def _train(params, config, tokens_BS, positions_BS, valid_BS):
   """The gradient of the completions' mean log-prob, and all logits."""
   def mean(params):
@@ -88,7 +103,7 @@ def measured(case):
   config, params = hf.load(path)
   config = dataclasses.replace(config, length=tokens.shape[1])
   completion, scored = np.s_[:, PROMPT - 1:-1], valid[:, PROMPT - 1:-1]
-  gradient, prefill = _train(params, config, *batch)
+  gradient, prefill = jax.device_get(_train(params, config, *batch))
   decoded = np.asarray(_decode(params, config, batch[0], valid[:, :PROMPT].sum(axis=1)))
   bfloat16 = dataclasses.replace(config, dtype="bfloat16", param_dtype="bfloat16")
   rounded = np.asarray(_prefill(
@@ -99,7 +114,7 @@ def measured(case):
   assert sorted(gradients) == list(reference["gradient_names"])
   rounding = record_logits.errors(rounded, reference["logits"], valid)
   return {
-      "prefill": record_logits.errors(np.asarray(prefill), reference["logits"], valid)[0],
+      "prefill": record_logits.errors(prefill, reference["logits"], valid)[0],
       "decode": record_logits.errors(decoded, reference["logits"][completion], scored)[0],
       "gradients": np.abs(record_logits.sums(gradients) - reference["gradient_sums"]).max(),
       "bfloat16": rounding[1] / reference["bfloat16_error"][1], "bfloat16, largest": rounding[0]}

@@ -22,6 +22,7 @@ def test_bytes_are_those_of_a_run_on_devices():
   c.eval.prompts = c.eval.batch = 4
   c.prompts.options.size = 64
   c.mesh.fsdp = c.mesh.tensor = 2
+  c.model.attention = "blocks"
   run = build.build(c)
   plan = scaling.planned(
       c, run.passes.models["policy"], jax.sharding.AbstractMesh((1, 2, 2), sharding.MESH_AXES))
@@ -87,7 +88,8 @@ def test_needed_work_is_what_a_pass_computes_once():
   run = scaling.planned(c, dataclasses.replace(TINY, vocab_size=512, d_ff=512),
                         sharding.make_mesh(fsdp=2))
   done = {p.name: run_memory.compile_program(p, dict(run.passes.mesh.shape)).work.flops
-          for p in run_memory.trace_steps(run, run.shapes())}
+          for p in run_memory.trace_steps(run, run.shapes())
+          if p.name in ("scoring, reference", "policy update")}
   needed = scaling.needed_flops(run)
   # Attention is computed in blocks that the mask cuts; an update also computes layers again.
   assert 1 <= done["scoring, reference"] / needed["scoring"] < 1.2

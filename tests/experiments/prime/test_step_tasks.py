@@ -1,7 +1,8 @@
 """Tasks with known chances: hand-worked questions, and the chances against drawn continuations."""
 import dataclasses
+import functools
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 import pytest
 
@@ -156,14 +157,14 @@ def test_the_chance_is_the_share_of_right_continuations(task):
 
 def test_gains_of_steps_add_up_to_the_verdict_less_the_start():
   # Tokens 9 ; 4 ; 1 EOS, padding; then an empty completion, and one without a step end.
-  ends_BT = jnp.array([[0, 1, 0, 1, 1, 0, 0], [0] * 7, [0, 1, 0, 0, 0, 0, 0]], bool)
-  learn_BT = jnp.array([[1, 1, 1, 1, 1, 1, 0], [1] + [0] * 6, [1, 1, 1, 0, 0, 0, 0]], bool)
-  scores_BT = jnp.array([[0, .5, 0, .1, 1, 0, 0], [0] * 7, [0, 0, 0, 0, 0, 0, 0]])
-  start_B, learn_B = jnp.array([.4, .4, .3]), jnp.ones(3, bool)
-  gains_BT = step_tasks.gains(scores_BT, ends_BT, start_B, learn_BT, learn_B)
+  ends_BT = np.array([[0, 1, 0, 1, 1, 0, 0], [0] * 7, [0, 1, 0, 0, 0, 0, 0]], bool)
+  learn_BT = np.array([[1, 1, 1, 1, 1, 1, 0], [1] + [0] * 6, [1, 1, 1, 0, 0, 0, 0]], bool)
+  scores_BT = np.array([[0, .5, 0, .1, 1, 0, 0], [0] * 7, [0] * 7], np.float32)
+  start_B, learn_B = np.array([.4, .4, .3], np.float32), np.ones(3, bool)
+  gains_BT = jax.jit(step_tasks.gains)(scores_BT, ends_BT, start_B, learn_BT, learn_B)
   np.testing.assert_allclose(gains_BT, [
       [0, .1, 0, -.4, 0, .9, 0], [-.4] + [0] * 6, [0, 0, -.3, 0, 0, 0, 0]], atol=1e-6)
-  advantage = lambda gamma: step_tasks.own_steps(
-      gains_BT, ends_BT, learn_BT, learn_B[None], gamma=gamma)
+  advantage = lambda gamma: np.asarray(jax.jit(functools.partial(
+      step_tasks.own_steps, gamma=gamma))(gains_BT, ends_BT, learn_BT, learn_B[None]))
   np.testing.assert_allclose(advantage(0.0)[0], [.1, .1, -.4, -.4, .9, .9, 0], atol=1e-6)
   np.testing.assert_allclose(advantage(1.0)[0], [.6, .6, .5, .5, .9, .9, 0], atol=1e-6)
