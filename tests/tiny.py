@@ -60,9 +60,13 @@ def config(folder, **changes):
 _FIRST = {}  # {the options of a stage: the first one that has them}
 
 
-def build_run(c):
+def build_run(c, **given):
   """`build.build`, with the programs of earlier runs whose stages have the same options."""
-  run = build.build(c)
+  return share_programs(build.build(c, **given))
+
+
+def share_programs(run):
+  """The run, with the programs of earlier ones whose stages have the same options."""
   for stage in run.updates.values():
     alike = dataclasses.replace(stage, learner=dataclasses.replace(stage.learner, offload=False))
     if stage is run.update_policy:  # Its loss does not depend on the PRM's.
