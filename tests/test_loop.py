@@ -433,39 +433,30 @@ def passes(monkeypatch):
   return taken
 
 
+_PRM = updates, "uses_own_pass", lambda *_: False
+
+
+@pytest.mark.parametrize("changes, patched, atol", [
+    (dict(learner__minibatches=1, learner__microbatches=4, kl__coef=0.1,
+          learner__loss=dict(name="sequence.gspo")),
+     (learner_lib.Learner, "has_one_step", False), 1e-6),
+    (dict(prm__minibatches=1, prm__microbatches=2, learner__microbatches=4, learner__pack=True),
+     _PRM, 1e-5),
+    (dict(prm__minibatches=1, prm__loss=dict(name="prm.dpo")), _PRM, 1e-5)],
+    ids=["policy", "PRM", "PRM by pairs"])
 def test_a_single_optimizer_step_needs_no_pass_before_it(
-    tiny_files, one_device, passes, monkeypatch):
-  """Same parameters and metrics as with old_logps computed beforehand."""
-  changes = dict(learner__minibatches=1, learner__microbatches=4, kl__coef=0.1,
-                 learner__loss=dict(name="sequence.gspo"))
+    tiny_files, one_device, passes, monkeypatch, changes, patched, atol):
+  """Same parameters and metrics as with the model's log-probs computed beforehand."""
   state, _, metrics = _one_step(tiny_files, one_device[1], **changes)
   without = len(passes)
-  monkeypatch.setattr(learner_lib.Learner, "has_one_step", False)
+  monkeypatch.setattr(*patched)
   other, _, other_metrics = _one_step(tiny_files, one_device[1], **changes)
-  assert len(passes) - without == without + 2  # The policy's, in each of the two steps.
+  assert len(passes) - without == without + 2  # Its own, in each of the two steps.
   jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6),
                (state.policy, state.prm), (other.policy, other.prm))
   assert metrics.keys() == other_metrics.keys()
   for k, v in metrics.items():
-    np.testing.assert_allclose(other_metrics[k], v, atol=1e-6, rtol=1e-4, err_msg=k)
-
-
-@pytest.mark.parametrize("changes", [
-    dict(prm__microbatches=2, learner__microbatches=4, learner__pack=True),
-    dict(prm__loss=dict(name="prm.dpo"))], ids=str)
-def test_a_single_step_of_the_prm_scores_it(tiny_files, one_device, passes, monkeypatch, changes):
-  """Same parameters and metrics as with prm_logps computed beforehand; 0 at equal weights."""
-  changes = dict(changes, prm__minibatches=1)
-  state, _, metrics = _one_step(tiny_files, one_device[1], **changes)
-  without = len(passes)
-  monkeypatch.setattr(updates, "uses_own_pass", lambda *_: False)
-  other, _, other_metrics = _one_step(tiny_files, one_device[1], **changes)
-  assert len(passes) - without == without + 2  # The PRM's, in each of the two steps.
-  jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6),
-               (state.policy, state.prm), (other.policy, other.prm))
-  assert metrics.keys() == other_metrics.keys()
-  for k, v in metrics.items():
-    np.testing.assert_allclose(other_metrics[k], v, atol=1e-5, rtol=1e-4, err_msg=k)
+    np.testing.assert_allclose(other_metrics[k], v, atol=atol, rtol=1e-4, err_msg=k)
 
 
 def test_a_prm_scored_in_its_update_starts_at_zero(tiny_files):

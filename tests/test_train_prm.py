@@ -8,7 +8,7 @@ import pytest
 
 from configs.papers import implicit_prm
 from rlx.evals import best_of_n
-from rlx.io import metrics as io_metrics
+from rlx.io import curves, metrics as io_metrics
 from rlx.loops import prm_sets, rl, stored, train_prm
 from rlx.stages import host_fields
 from rlx.tools import evaluate
@@ -51,9 +51,10 @@ def test_the_prm_learns_and_the_policy_does_not(implicit):
   assert (workdir / "at_k.png").exists()
 
 
-def test_stored_files_and_a_resume_give_the_same_bits(implicit, tmp_path):
+def test_stored_files_and_a_resume_give_the_same_bits(implicit, tmp_path, monkeypatch):
   """From another's files, one step and one more; and without any prompts."""
   workdir, summary, _, state = implicit
+  monkeypatch.setattr(curves, "draw_at_k", lambda *_: None)
   changes = dict(train_prm__rollouts=str(workdir / "rollouts.jsonl"),
                  train_prm__held_out=str(workdir / "held_out.jsonl"),
                  prompts__source="jsonl:/nowhere", prompts__options={})
@@ -107,8 +108,9 @@ def test_step_rewards_add_up_to_the_log_ratio_with_eos(implicit):
   assert np.abs(ratio_B).max() > 1e-3
 
 
-def test_a_head_learns_labels_made_by_going_on_from_each_step(implicit, tmp_path):
+def test_a_head_learns_labels_made_by_going_on_from_each_step(implicit, tmp_path, monkeypatch):
   workdir, *_ = implicit
+  monkeypatch.setattr(curves, "draw_at_k", lambda *_: None)
   changes = dict(train_prm__labels="soft", train_prm__held_out=str(workdir / "held_out.jsonl"),
                  train_prm__rollouts=str(workdir / "rollouts.jsonl"))
   run = tiny.build_run(config_of(**changes), learns="prm")
