@@ -37,8 +37,9 @@ def test_the_update_reads_the_token_where_the_reward_does(pack):
   run, state, placed = setup(pack=pack)
   scored, rollouts = placed.batch, placed.host
   own = laser.get_config("smoke").learner.auxiliary
-  want = auxiliary.last_token(scored.self_logps_B, scored.outcome_B, scored.learn_B,
-                              scored.finish_B, c_ref=own.c_ref, beta_v=own.beta_v).mean()
+  want = jax.jit(lambda scored: auxiliary.last_token(
+      scored.self_logps_B, scored.outcome_B, scored.learn_B, scored.finish_B, c_ref=own.c_ref,
+      beta_v=own.beta_v).mean())(scored)
   logps_BT = passes_lib.Passes(run.passes, state, rollouts.rows(), lambda *_: None).logps("policy")
   before = np.asarray(scored.self_logps_B)
   state, _, metrics = run.update_policy(state, placed, 0)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import types
 
-from rlx import build
 from rlx.build import memory as run_memory, methods as build_methods, plan as plan_lib, updates
 from rlx.core import records, rng
 from rlx.io import hf, metrics as io_metrics, tokenizer
@@ -24,8 +23,8 @@ from tests import stages, tiny
 OUTCOMES = dict(rewards=dict(outcome=dict(name="outcome.verdict", coef=1.0)),
                 rollouts__filter_groups=dict(name="filter_groups.with_verdict"),
                 rollouts__oversample=1.0)
-
-
+# Evaluation samples as many completions of as many prompts as a step does: one program.
+EVAL = dict(eval__batch=12, eval__samples=4)
 _SPREAD = dict(
     name="reward_std_filter.running_mean", fraction=1.0, decay=0.5, start=0, filter_from=1)
 # State besides policy and PRM: a KL reference that is mixed with the policy every step, which
@@ -40,7 +39,7 @@ def trained(c, folder, k):
 
   A resume after step k repeats it bit for bit. Resumes in a new process are in test_resume.py.
   """
-  run, whole, parts = build.build(c), folder / "whole", folder / "parts"
+  run, whole, parts = tiny.build_run(c), folder / "whole", folder / "parts"
   with tiny.building(run):
     summary = rl.train(c, whole)
     rl.train(c, tiny.killed_after(whole, k, parts))
@@ -95,7 +94,7 @@ def test_groups_end_with_a_demonstration(tiny_files):
       learner__loss=dict(name="policy.rl_plus", focal_exponent=.5),
       rewards=dict(outcome=dict(name="outcome.verdict", coef=1.0)),
       advantages=dict(outcome=dict(name="group.against_sampled"), whiten=False))
-  run = build.build(tiny.config(tiny_files, **changes))
+  run = tiny.build_run(tiny.config(tiny_files, **changes))
   state = run.init()
   placed, _ = collected(run, state)
   prompts = prompts_of(run, placed.host)
@@ -109,7 +108,7 @@ def test_groups_end_with_a_demonstration(tiny_files):
   assert metrics["policy/grad_norm"] > 0
   assert metrics["rollouts/sampler_gap_max"] < 1e-4  # Of samples; theirs is not known.
   with pytest.raises(ValueError, match="rollouts.max_tokens=3: the demonstration of 'jsonl/"):
-    build.build(tiny.config(tiny_files, **changes, rollouts__max_tokens=3))
+    tiny.build_run(tiny.config(tiny_files, **changes, rollouts__max_tokens=3))
 
 
 def prompts_of(run, rollouts):
@@ -123,10 +122,9 @@ def collected(run, state):
 
 
 def test_a_second_pass_draws_more_of_hard_prompts(tiny_files):
-  """Two completions of each prompt, then as many as the budget says of up to seven."""
-  run = build.build(tiny.config(
-      tiny_files, **OUTCOMES, rollouts__per_prompt=7,
-      rollouts__budget=dict(name="budget.dars", first=2),
+  """Two completions of each prompt, then as many as the budget says of up to four."""
+  run = tiny.build_run(tiny.config(
+      tiny_files, **OUTCOMES, rollouts__budget=dict(name="budget.dars", first=2),
       advantages=dict(outcome=dict(name="group.mean_baseline"), whiten=False)))
   right = lambda prompts, rollouts: np.reshape(
       [float(ids[0] % 3 == 0) for ids in padding.completions(rollouts)], (len(prompts), -1))
@@ -136,10 +134,10 @@ def test_a_second_pass_draws_more_of_hard_prompts(tiny_files):
   rollouts, scored = placed.host, placed.batch
   outcome_PG = np.asarray(scored.outcome_PG)
   drawn_PG = np.asarray(scored.excluded_PG) != records.EXCLUDED.index("not_drawn")
-  # Of 2: none right counts as 1/4, S = 3/8, M = 1: (1 - 3/4) / S = 1 more; 5 at most.
-  more_P = np.asarray(budget.dars(outcome_PG[:, :2].sum(axis=1), 2, 7))
+  # Of 2: none right counts as 1/4, S = 3/8, M = 1: (1 - 3/4) / S = 1 more.
+  more_P = np.asarray(budget.dars(outcome_PG[:, :2].sum(axis=1), 2, 4))
   assert 0 < (more_P > 0).sum() < 8
-  np.testing.assert_array_equal(drawn_PG, np.arange(7)[None] < 2 + more_P[:, None])
+  np.testing.assert_array_equal(drawn_PG, np.arange(4)[None] < 2 + more_P[:, None])
   length_B = np.asarray(rollouts.completion_len_B)
   np.testing.assert_array_equal(length_B > 0, drawn_PG.ravel())
   np.testing.assert_array_equal(
@@ -148,7 +146,7 @@ def test_a_second_pass_draws_more_of_hard_prompts(tiny_files):
   assert metrics["rollouts/per_prompt"] == drawn_PG.sum() / 8
   assert metrics["rollouts/truncated"] <= 1 and metrics["verifiers/unknown"] == 0
   # A prompt's third completion is not its first again.
-  texts = np.array(padding.completions(rollouts), object).reshape(8, 7)
+  texts = np.array(padding.completions(rollouts), object).reshape(8, 4)
   assert any(row[2] != row[0] and row[2] != row[1] for row in texts[drawn_PG[:, 2]])
   old_BT = placed.passes.old("old_logps_BT")
   assert np.abs(scored.sampler_logps_BT - old_BT).max() < 1e-4
@@ -163,7 +161,7 @@ def test_what_the_start_solves_is_rehearsed_and_not_trained(tiny_files):
     outcome_PG = np.tile([1.0, 0, 0, 1], (len(prompts), 1))
     return np.where([[p.id in solved] for p in prompts], 1.0, outcome_PG)
   def run_of(microbatches):
-    return stages.with_rewards(build.build(tiny.config(
+    return stages.with_rewards(tiny.build_run(tiny.config(
         tiny_files, **OUTCOMES, rollouts__rehearsal=2, learner__minibatches=1,
         learner__microbatches=microbatches,
         advantages=dict(outcome=dict(name="group.grpo"), whiten=False),
@@ -208,7 +206,7 @@ def test_what_the_start_solves_is_rehearsed_and_not_trained(tiny_files):
 
 
 def test_remax_compares_with_the_greedy_completion(tiny_files):
-  run = build.build(tiny.config(
+  run = tiny.build_run(tiny.config(
       tiny_files, **OUTCOMES, rollouts__per_prompt=1, learner__minibatches=1,
       advantages=dict(outcome=dict(name="batch.remax"), whiten=False)))
   state = run.init()
@@ -245,7 +243,7 @@ def test_a_stale_sampler(tiny_files, tmp_path):
 
 def test_groups_left_out_by_the_spread_of_their_rewards(tiny_files):
   # Four completions: a spread of .5 for one of the other kind, .577 for two and two.
-  run = build.build(tiny.config(
+  run = tiny.build_run(tiny.config(
       tiny_files, rewards=OUTCOMES["rewards"], learner__reward_std_filter=_SPREAD,
       advantages=dict(outcome=dict(name="group.rloo"), whiten=False)))
   outcome_PG = np.float32([[1, 0, 0, 0], [1, 1, 0, 0]] * 4)
@@ -262,9 +260,9 @@ def test_annealed_rollouts_are_scored_at_the_temperature_that_is_learned(tiny_fi
   """Three steps of warm-up at a factor of 1, then log-probs of sampler and trainer part."""
   changes = dict(rollouts__anneal=dict(
       name="anneal.ead", rate=5.0, warmup_steps=3),
-      learner__rollout_correction=dict(
-          name="rollout_correction.tis", cap=2.0))
-  rl.train(tiny.config(tiny_files, **changes), tmp_path)
+      learner__rollout_correction=dict(name="rollout_correction.tis", cap=2.0),
+      advantages=dict(outcome=dict(name="group.rloo"), whiten=False))
+  rl.train(tiny.config(tiny_files, **OUTCOMES, **changes), tmp_path)
   lines = io_metrics.read(tmp_path)
   for l in lines[:3]:
     assert l["rollouts/sampler_gap_max"] < 1e-4
@@ -275,7 +273,7 @@ def test_annealed_rollouts_are_scored_at_the_temperature_that_is_learned(tiny_fi
 
 def test_a_reset_of_the_kl_reference_is_not_seen_by_the_prm(tiny_files):
   changes = dict(kl__coef=0.1, kl__sync_every=2, kl__reset_optimizer=True)
-  run = build.build(tiny.config(tiny_files, **changes))
+  run = tiny.build_run(tiny.config(tiny_files, **changes))
   state = run.init()
   _, rollouts, outcome_B = tiny.sample(run, state)
   def scored_by(state):
@@ -325,7 +323,7 @@ def test_the_loop_learns_something_and_says_so(four_steps):
   assert (workdir / "config.json").stat().st_size > 0
 
 
-def test_completions_are_stored_token_by_token(four_steps):
+def test_completions_are_stored_token_by_token(four_steps, monkeypatch):
   rows = io_metrics.tables(four_steps[0])
   assert {r["step"] for r in rows} == {0, 1, 2, 3} and len(rows) == 4 * 8
   for r in rows:
@@ -333,6 +331,7 @@ def test_completions_are_stored_token_by_token(four_steps):
     assert len(r["tokens"]) == len(r["advantages"]) == len(r["log_ratio"])
     assert r["tokens"][-1] == "" or r["finish"] == "length"
   assert {r["finish"] for r in rows} == {"eos", "length"}
+  monkeypatch.setattr(view.curves, "svgs", lambda *_: {})  # Of a run's: tests/test_view.py.
   assert "4 of the 4 steps" in view.view(four_steps[0]).read_text()
 
 
@@ -354,7 +353,7 @@ def test_another_model_in_the_workdir_is_one_clear_line(tiny_files, four_steps, 
     rl.train(c, four_steps[0])
   # Also where the folder is the same.
   with pytest.raises(ValueError, match=r"has shape .* another --workdir"):
-    tiny.restored(build.build(c), four_steps[0])
+    tiny.restored(tiny.build_run(c), four_steps[0])
 
 
 def test_evaluate_reads_the_checkpoint(tiny_files, four_steps):
@@ -371,7 +370,7 @@ def test_evaluate_reads_the_checkpoint(tiny_files, four_steps):
 
 def _one_step(tiny_files, rollouts=None, **changes):
   """(state, rollouts, metrics) after two updates on one batch from the same start."""
-  run = build.build(tiny.config(tiny_files, **changes))
+  run = tiny.build_run(tiny.config(tiny_files, **changes))
   state = run.init()
   prompts = run.prompts.take(8)
   if rollouts is None:
@@ -397,8 +396,6 @@ def one_device(tiny_files):
 
 @pytest.mark.parametrize("changes, atol", [
     (dict(mesh=dict(data=2, fsdp=2, tensor=2)), 1e-5),
-    (dict(mesh=dict(data=1, fsdp=1, tensor=4)), 1e-5),
-    (dict(mesh=dict(data=2, fsdp=1, tensor=1), learner__microbatches=2, prm__microbatches=2), 2e-5),
     (dict(learner__microbatches=4, prm__microbatches=2, learner__pack=True), 2e-5)], ids=str)
 def test_devices_microbatches_and_packing_change_nothing(tiny_files, one_device, changes, atol):
   state, rollouts, metrics = one_device
@@ -436,43 +433,36 @@ def passes(monkeypatch):
   return taken
 
 
+_PRM = updates, "uses_own_pass", lambda *_: False
+
+
+@pytest.mark.parametrize("changes, patched, atol", [
+    (dict(learner__minibatches=1, learner__microbatches=4, kl__coef=0.1,
+          learner__loss=dict(name="sequence.gspo")),
+     (learner_lib.Learner, "has_one_step", False), 1e-6),
+    (dict(prm__minibatches=1, prm__microbatches=2, learner__microbatches=4, learner__pack=True),
+     _PRM, 1e-5),
+    (dict(prm__minibatches=1, prm__loss=dict(name="prm.dpo")), _PRM, 1e-5)],
+    ids=["policy", "PRM", "PRM by pairs"])
 def test_a_single_optimizer_step_needs_no_pass_before_it(
-    tiny_files, one_device, passes, monkeypatch):
-  """Same parameters and metrics as with old_logps computed beforehand."""
-  changes = dict(learner__minibatches=1, learner__microbatches=4, kl__coef=0.1,
-                 learner__loss=dict(name="sequence.gspo"))
+    tiny_files, one_device, passes, monkeypatch, changes, patched, atol):
+  """Same parameters and metrics as with the model's log-probs computed beforehand."""
   state, _, metrics = _one_step(tiny_files, one_device[1], **changes)
   without = len(passes)
-  monkeypatch.setattr(learner_lib.Learner, "has_one_step", False)
+  monkeypatch.setattr(*patched)
   other, _, other_metrics = _one_step(tiny_files, one_device[1], **changes)
-  assert len(passes) - without == without + 2  # The policy's, in each of the two steps.
+  assert len(passes) - without == without + 2  # Its own, in each of the two steps.
   jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6),
                (state.policy, state.prm), (other.policy, other.prm))
   assert metrics.keys() == other_metrics.keys()
   for k, v in metrics.items():
-    np.testing.assert_allclose(other_metrics[k], v, atol=1e-6, rtol=1e-4, err_msg=k)
-
-
-@pytest.mark.parametrize("changes", [{}, dict(prm__microbatches=2, learner__pack=True),
-                                     dict(prm__loss=dict(name="prm.dpo"))], ids=str)
-def test_a_single_step_of_the_prm_scores_it(tiny_files, one_device, passes, monkeypatch, changes):
-  """Same parameters and metrics as with prm_logps computed beforehand; 0 at equal weights."""
-  changes = dict(changes, prm__minibatches=1)
-  state, _, metrics = _one_step(tiny_files, one_device[1], **changes)
-  without = len(passes)
-  monkeypatch.setattr(updates, "uses_own_pass", lambda *_: False)
-  other, _, other_metrics = _one_step(tiny_files, one_device[1], **changes)
-  assert len(passes) - without == without + 2  # The PRM's, in each of the two steps.
-  jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6),
-               (state.policy, state.prm), (other.policy, other.prm))
-  assert metrics.keys() == other_metrics.keys()
-  for k, v in metrics.items():
-    np.testing.assert_allclose(other_metrics[k], v, atol=1e-5, rtol=1e-4, err_msg=k)
+    np.testing.assert_allclose(other_metrics[k], v, atol=atol, rtol=1e-4, err_msg=k)
 
 
 def test_a_prm_scored_in_its_update_starts_at_zero(tiny_files):
   """The log-ratio is exactly 0 before the first update, also after empty ones, and not later."""
-  run = build.build(tiny.config(tiny_files, prm__minibatches=1, prm__microbatches=2))
+  run = tiny.build_run(tiny.config(
+      tiny_files, prm__minibatches=1, prm__microbatches=2, learner__pack=True))
   state = run.init()
   _, rollouts, _ = tiny.sample(run, state)
   is_equal = []
@@ -501,7 +491,7 @@ def test_the_policy_as_the_prms_reference_is_scored_at_temperature_1(
   """Equal weights: the log-ratio is exactly 0, the cross-entropy ln 2."""
   c = tiny.config(tiny_files, prm__reference="policy", prm__minibatches=1)
   c.rollouts.decoding.temperature = temperature
-  run = build.build(c)
+  run = tiny.build_run(c)
   state = run.init()
   _, rollouts, _ = tiny.sample(run, state)
   placed = stages.score(run, state, rollouts, np.arange(32) % 2)
@@ -517,7 +507,8 @@ def test_the_policy_as_the_prms_reference_is_scored_at_temperature_1(
 
 
 def test_two_passes_of_the_prm_are_two_updates(tiny_files):
-  once, twice = (build.build(tiny.config(tiny_files, prm__epochs=n)) for n in (1, 2))
+  once, twice = (tiny.build_run(tiny.config(tiny_files, prm__epochs=n)) for n in (1, 2))
+  vars(twice.update_prm)["program"] = once.update_prm.program
   _, rollouts, _ = tiny.sample(once, once.init())
   outcome_B = np.arange(32) % 2
   def updated(run, calls):
@@ -565,7 +556,7 @@ def test_ppo_with_a_value_model_and_kl_in_both_places_and_a_prm_that_learns_by_k
 
 def test_draws_until_the_batch_is_full_and_says_when_it_cannot(tiny_files):
   """A stub sampler of known accuracy: number of draws, buffer, fill, cap."""
-  run = build.build(tiny.config(
+  run = tiny.build_run(tiny.config(
       tiny_files, prompts__per_step=4, rollouts__oversample=1.0, learner__minibatches=1,
       prm__minibatches=1, rollouts__fill="failed"))
   asked = []
@@ -619,7 +610,7 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(tiny_files):
 
 def test_adapters_train_over_one_frozen_base(tiny_files, tmp_path):
   """PRIME with policy and PRM as adapters: what moves, what is saved, what is converted."""
-  c = tiny.config(tiny_files, lora__rank=2, lora__alpha=8.0, steps=2, checkpoint__every=1)
+  c = tiny.config(tiny_files, lora__rank=2, lora__alpha=8.0, steps=2, checkpoint__every=1, **EVAL)
   run, _, state = trained(c, tmp_path, 1)
   lines = io_metrics.read(tmp_path / "whole")
   assert lines[0]["prm/abs_log_ratio"] == 0  # The PRM starts as the reference, exactly.
@@ -632,22 +623,23 @@ def test_adapters_train_over_one_frozen_base(tiny_files, tmp_path):
 
   convert.convert(tmp_path / "whole", tmp_path / "policy")
   config, params = hf.load(tmp_path / "policy")
-  assert jax.tree.structure(params) == jax.tree.structure(jax.device_get(start.frozen))
+  frozen = jax.device_get(start.frozen)
+  assert jax.tree.structure(params) == jax.tree.structure(frozen)
   tokens, columns = np.arange(6)[None] % config.vocab_size, np.arange(6)[None]
-  full = state.replace(frozen=start.frozen).join_params("policy")
+  full = state.replace(frozen=frozen).join_params("policy")
   args = (tokens, columns, columns >= 0)
   hidden = jax.jit(transformer.hidden, static_argnums=1)
   hidden_BSD = hidden(params, config, *args)
   np.testing.assert_allclose(
       hidden_BSD, hidden(full, run.passes.models["policy"], *args), atol=1e-5)
-  assert np.abs(hidden(start.frozen, config, *args) - hidden_BSD).max() > 1e-4
+  assert np.abs(hidden(frozen, config, *args) - hidden_BSD).max() > 1e-4
 
 
 @pytest.mark.parametrize("mode", ["master", "stochastic"])
 def test_parameters_in_bfloat16_learn_resume_and_are_converted(tiny_files, tmp_path, mode):
   c = tiny.config(
       tiny_files, model__param_dtype="bfloat16", model__param_update=mode, steps=2,
-      checkpoint__every=1, learner__minibatches=1, prm__minibatches=1)
+      checkpoint__every=1, learner__minibatches=1, prm__minibatches=1, **EVAL)
   _, _, state = trained(c, tmp_path, 1)
   lines = io_metrics.read(tmp_path / "whole")
   assert lines[0]["prm/abs_log_ratio"] == 0 < lines[1]["prm/abs_log_ratio"]

@@ -18,7 +18,8 @@ WIDE = {"exp", "exp2", "log", "log1p", "rsqrt", "sqrt", "sin", "cos", "div",
 
 
 def config_of(folder, **changes):
-  return tiny.config(folder, steps=2, model__dtype="bfloat16", kl__coef=0.01, **changes)
+  return tiny.config(folder, steps=2, model__dtype="bfloat16", kl__coef=0.01, eval__samples=4,
+                     **changes)
 
 
 @pytest.fixture(scope="module")
@@ -49,32 +50,13 @@ def test_a_run_trains_float32_parameters(run, tiny_files, tmp_path):
   assert lines[0]["prm/abs_log_ratio"] == 0 < lines[1]["prm/abs_log_ratio"]
 
 
-class Recorder:
-  """A jitted function that remembers what it was traced to."""
-
-  def __init__(self, fn):
-    self.fn, self.traced = fn, None
-
-  def __call__(self, *args):
-    return self.fn(*args)
-
-  def trace(self, *args):
-    self.traced = self.fn.trace(*args)
-    return self.traced
-
-
 @pytest.fixture(scope="module")
 def steps(run):
-  """{"learner", "prm", "score"}: the traced steps of a run."""
-  updates = {name: Recorder(run.updates[name].program) for name in ("learner", "prm")}
-  for name, recorder in updates.items(): vars(run.updates[name])["program"] = recorder
-  traced = run_memory.trace_steps(run, run.shapes())
-  score = next(p.traced for p in traced if p.term == "activations of scoring")
-  list(traced)  # The updates follow.
-  return {name: r.traced for name, r in updates.items()} | {"score": score}
+  """{name: the traced program} of scoring and the updates."""
+  return {p.name: p.traced for p in run_memory.trace_steps(run, run.shapes())}
 
 
-@pytest.mark.parametrize("name", ["learner", "prm", "score"])
+@pytest.mark.parametrize("name", ["policy update", "PRM update", "scoring, policy"])
 def test_only_activations_are_bfloat16(steps, name):
   products, narrow = set(), set()
   for e in equations(steps[name].jaxpr.jaxpr):

@@ -53,7 +53,7 @@ def assert_same(workdir, whole):
 
 @pytest.fixture(scope="module")
 def run(model):
-  return build.build(config_of(model))
+  return tiny.build_run(config_of(model))
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +176,7 @@ def test_a_workdir_that_cannot_be_written_is_one_line(model, train, tmp_path):
 
 
 def test_updates_that_stay_non_finite_leave_batch_and_parameters(
-    model, whole, saved, tmp_path, monkeypatch, capsys):
+    model, train, whole, saved, tmp_path, monkeypatch, capsys):
   shutil.copytree(tiny.killed_after(whole, 2, tmp_path / "run"), tmp_path / "copy")
   workdir = tmp_path / "run"
   compute = rewards_advantages.RewardsAdvantages.__call__
@@ -185,7 +185,7 @@ def test_updates_that_stay_non_finite_leave_batch_and_parameters(
     return placed.with_columns(advantages_BT=placed.batch.advantages_BT * np.nan), metrics
   monkeypatch.setattr(rewards_advantages.RewardsAdvantages, "__call__", poisoned)
   with pytest.raises(ValueError, match="learner.max_skipped=2: that many .*stuck.npz has"):
-    rl.train(config_of(model, learner__max_skipped=2), workdir)
+    train(config_of(model, learner__max_skipped=2), workdir)
   monkeypatch.undo()
   batch = np.load(workdir / "stuck.npz")
   assert np.isnan(batch["batch.advantages_BT"]).all() and batch["rollouts.tokens_BS"].any()
@@ -195,7 +195,7 @@ def test_updates_that_stay_non_finite_leave_batch_and_parameters(
   skipped = [l["policy/nonfinite"] for l in io_metrics.read(workdir)]
   assert skipped == [0, 0, 1, 1]
   # With a learning rate that may help: a harmless change, which is reported.
-  summary = rl.train(config_of(model, learner__max_skipped=2, learner__optimizer__lr=1e-3), workdir)
+  summary = train(config_of(model, learner__max_skipped=2, learner__optimizer__lr=1e-3), workdir)
   assert summary["steps"] == STEPS
   assert "learner.optimizer.lr was 0.003 in this workdir, now 0.001" in capsys.readouterr().err
 
@@ -220,7 +220,7 @@ def test_a_resume_decodes_as_many_rows_at_once_as_before(model, run, tmp_path, m
 
   def build_and_note(*args, **options):
     slots.append((resumed := built(*args, **options)).sampling.slots)
-    return resumed
+    return tiny.share_programs(resumed)
 
   def train(steps, rows):
     monkeypatch.setattr(memory, "device_bytes", lambda mesh: held + round(rows * row / 0.3) + 1)

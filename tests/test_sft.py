@@ -13,34 +13,38 @@ from tests import tiny
 def config_of(steps, lr, **model):
   c = sft_chain.get_config("smoke")
   c.model.update(model)
-  c.sft.steps, c.sft.batch = steps, 16
+  c.sft.steps, c.sft.batch, c.checkpoint.every = steps, 16, 10
   c.sft.fresh.update(d_model=16, n_layers=1, n_heads=2, n_kv_heads=1, head_dim=8, d_ff=32)
   c.sft.optimizer.update(lr=lr, warmup_steps=0, schedule="constant", total_steps=0)
   c.prompts.options.size = c.eval.prompts = 64
   return c
 
 
-def test_learns_and_exports_a_model_that_loads(tmp_path):
-  sft.train(config_of(30, 3e-2), tmp_path)
-  losses = [l["sft/loss"] for l in io_metrics.read(tmp_path)]
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+  """The workdir of a run of 30 steps."""
+  workdir = tmp_path_factory.mktemp("sft") / "whole"
+  sft.train(config_of(30, 3e-2), workdir)
+  return workdir
+
+
+def test_learns_and_exports_a_model_that_loads(whole):
+  losses = [l["sft/loss"] for l in io_metrics.read(whole)]
   assert losses[0] == pytest.approx(np.log(20), abs=.2)  # 18 characters, pad, eos.
   assert losses[-1] < losses[0] - 0.8
-  config, _, tokens = weights.load(tmp_path / "model")
+  config, _, tokens = weights.load(whole / "model")
   assert config.d_model == 16
   text = "4M7m2M5="
   assert tokens.decode(tokens.encode(text)) == text
 
 
-def test_a_killed_run_resumes_to_the_same_parameters(tmp_path):
-  c = config_of(4, 3e-2)
-  c.checkpoint.every = 2
-  sft.train(c, tmp_path / "whole")
-  workdir = tiny.killed_after(tmp_path / "whole", 2, tmp_path / "killed")
+def test_a_killed_run_resumes_to_the_same_parameters(whole, tmp_path):
+  workdir = tiny.killed_after(whole, 20, tmp_path / "killed")
   shutil.rmtree(workdir / "model")
-  assert sft.train(c, workdir)["steps"] == 4
-  assert tiny.lines(workdir) == tiny.lines(tmp_path / "whole")
+  assert sft.train(config_of(30, 3e-2), workdir)["steps"] == 30
+  assert tiny.lines(workdir) == tiny.lines(whole)
   (_, params, _), (_, expected, _) = (
-      weights.load(folder / "model") for folder in (workdir, tmp_path / "whole"))
+      weights.load(folder / "model") for folder in (workdir, whole))
   tiny.assert_equal_trees(params, expected)
 
 

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from configs.papers import implicit_prm
-from rlx import build
 from rlx.evals import best_of_n
-from rlx.io import metrics as io_metrics
+from rlx.io import curves, metrics as io_metrics
 from rlx.loops import prm_sets, rl, stored, train_prm
 from rlx.stages import host_fields
 from rlx.tools import evaluate
@@ -30,18 +29,16 @@ def config_of(**changes):
 @pytest.fixture(scope="module")
 def implicit(tmp_path_factory):
   """(workdir, summary, built run, last state) of a trained implicit PRM."""
-  workdir, run = tmp_path_factory.mktemp("implicit"), build.build(config_of(), learns="prm")
+  workdir, run = tmp_path_factory.mktemp("implicit"), tiny.build_run(config_of(), learns="prm")
   with tiny.building(run): summary = train_prm.train(config_of(), workdir)
   return workdir, summary, run, tiny.restored(run, workdir)[0]
 
 
 def test_the_prm_learns_and_the_policy_does_not(implicit):
   workdir, summary, run, state = implicit
-  start = run.init()
-  same = jax.tree.map(lambda a, b: bool((a == b).all()), state.policy, start.policy)
-  assert all(jax.tree.leaves(same))
-  moved = jax.tree.map(lambda a, b: float(abs(a - b).max()), state.prm, start.prm)
-  assert max(jax.tree.leaves(moved)) > 0
+  start = jax.device_get(run.init())
+  tiny.assert_equal_trees(state.policy, start.policy)
+  assert any(jax.tree.leaves(jax.tree.map(lambda a, b: (a != b).any(), state.prm, start.prm)))
   rows = [json.loads(l) for l in (workdir / "rollouts.jsonl").read_text().splitlines()]
   assert len(rows) == 16 * 4 == summary["completions"]
   assert summary["sampled_tokens"] == sum(r["sampled"] for r in rows)
@@ -54,13 +51,14 @@ def test_the_prm_learns_and_the_policy_does_not(implicit):
   assert (workdir / "at_k.png").exists()
 
 
-def test_stored_files_and_a_resume_give_the_same_bits(implicit, tmp_path):
+def test_stored_files_and_a_resume_give_the_same_bits(implicit, tmp_path, monkeypatch):
   """From another's files, one step and one more; and without any prompts."""
   workdir, summary, _, state = implicit
+  monkeypatch.setattr(curves, "draw_at_k", lambda *_: None)
   changes = dict(train_prm__rollouts=str(workdir / "rollouts.jsonl"),
                  train_prm__held_out=str(workdir / "held_out.jsonl"),
                  prompts__source="jsonl:/nowhere", prompts__options={})
-  run = build.build(config_of(**changes), learns="prm")
+  run = tiny.build_run(config_of(**changes), learns="prm")
   with tiny.building(run):
     train_prm.train(config_of(**changes, steps=1), tmp_path)
     again = train_prm.train(config_of(**changes), tmp_path)
@@ -97,7 +95,8 @@ def test_step_rewards_add_up_to_the_log_ratio_with_eos(implicit):
   steps = prm_sets.score(run, state, [x.prompt for x in completions], [x.ids for x in completions])
   rollouts, _, _ = stored.batch([completions[i:i + 4] for i in range(0, 32, 4)], 0, run)
   copy = jax.tree.map(jnp.copy, state)  # The update takes the state's memory.
-  scored = run.update_prm(copy, stages.score(run, state, rollouts, np.zeros(32)))[1].batch
+  scored = jax.device_get(
+      run.update_prm(copy, stages.score(run, state, rollouts, np.zeros(32)))[1].batch)
   ratio_B = np.where(scored.action_BT, scored.prm_logps_BT - scored.prm_ref_logps_BT, 0).sum(1)
   by_text = dict(zip(map(bytes, np.asarray(rollouts.tokens_BS)), .5 * ratio_B))  # beta = 0.5
   got = best_of_n.scores(steps[""])["sum"]
@@ -109,11 +108,12 @@ def test_step_rewards_add_up_to_the_log_ratio_with_eos(implicit):
   assert np.abs(ratio_B).max() > 1e-3
 
 
-def test_a_head_learns_labels_made_by_going_on_from_each_step(implicit, tmp_path):
+def test_a_head_learns_labels_made_by_going_on_from_each_step(implicit, tmp_path, monkeypatch):
   workdir, *_ = implicit
+  monkeypatch.setattr(curves, "draw_at_k", lambda *_: None)
   changes = dict(train_prm__labels="soft", train_prm__held_out=str(workdir / "held_out.jsonl"),
                  train_prm__rollouts=str(workdir / "rollouts.jsonl"))
-  run = build.build(config_of(**changes), learns="prm")
+  run = tiny.build_run(config_of(**changes), learns="prm")
   with tiny.building(run): summary = train_prm.train(config_of(**changes), tmp_path)
   rows = [json.loads(l) for l in (tmp_path / "labelled.jsonl").read_text().splitlines()]
   for row in rows:

@@ -1,5 +1,6 @@
 """A run of a few thousand parameters on made-up questions, for tests of whole loops."""
 import contextlib
+import dataclasses
 import functools
 import json
 import shutil
@@ -63,6 +64,27 @@ def config(folder, **changes):
     with section.ignore_type():
       section[name] = base.ml_collections.ConfigDict(value) if isinstance(value, dict) else value
   return c
+
+
+_FIRST = {}  # {the options of a stage: the first one that has them}
+
+
+def build_run(c, **given):
+  """`build.build`, with the programs of earlier runs whose stages have the same options."""
+  return share_programs(build.build(c, **given))
+
+
+def share_programs(run):
+  """The run, with the programs of earlier ones whose stages have the same options."""
+  for stage in run.updates.values():
+    alike = dataclasses.replace(stage, learner=dataclasses.replace(stage.learner, offload=False))
+    if stage is run.update_policy:  # Its loss does not depend on the PRM's.
+      alike = dataclasses.replace(alike, loss=dataclasses.replace(
+          alike.loss, methods=dataclasses.replace(run.methods, prm=None)))
+    vars(stage)["program"] = _FIRST.setdefault(repr(alike), stage).program
+  stage = run.rewards_advantages
+  vars(stage)["_program"] = _FIRST.setdefault(repr(stage), stage)._program
+  return run
 
 
 @contextlib.contextmanager

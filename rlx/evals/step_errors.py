@@ -61,8 +61,10 @@ def tune(steps_BJ: npt.ArrayLike, label_B: npt.ArrayLike, *,
   Returns:
     (threshold, F1), NaN without solutions of both kinds.
   """
-  tried = [(float(t), f1(first_error(steps_BJ, t), label_B)["f1"])
-           for t in np.linspace(0, 1, count)]
+  grid, odds = np.linspace(0, 1, count), 1 / (1 + np.exp(-np.asarray(steps_BJ, float)))
+  # Thresholds with the same scores below them predict the same.
+  first = np.unique(np.searchsorted(np.sort(odds, axis=None), grid), return_index=True)[1]
+  tried = [(float(t), f1(first_error(steps_BJ, t), label_B)["f1"]) for t in grid[first]]
   best = max(tried, key=lambda x: -1.0 if math.isnan(x[1]) else x[1])
   return (math.nan, math.nan) if math.isnan(best[1]) else best
 
