@@ -2,6 +2,8 @@
 import inspect
 from collections.abc import Mapping
 
+import jax
+
 from rlx.build import keys
 from rlx.core import resolve, schedule
 from rlx.stages import methods as methods_lib
@@ -64,7 +66,7 @@ def bind_schedule(key: str, peak: float, section: Mapping) -> schedule.Schedule:
   """The Schedule of a peak value by a section's options of core/schedule.py."""
   made = schedule.Schedule(peak, **{k: section[k] for k in schedule.OPTIONS if k in section})
   try:
-    made(0)
+    jax.eval_shape(made, 0)
   except ValueError as e:
     raise ValueError(f"{key}.{e}") from None
   return made

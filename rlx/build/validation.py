@@ -7,7 +7,6 @@ from typing import Any, NoReturn
 
 from absl import logging
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from rlx.advantages import combine
@@ -267,10 +266,11 @@ def find_comparing(c: keys.Config, methods: methods_lib.Methods) -> list[str]:
   """
   scored = _make_example(c, methods)
   scored = scored.replace(action_BT=np.ones_like(scored.action_BT))
-  rewards_B = jnp.repeat(jnp.arange(_FEW, dtype=jnp.float32), c.rollouts.per_prompt)
-  batch = combine.with_rewards(scored, rewards_B)
-  return [name for name, (_, fn) in methods.estimators.items()
-          if not np.any(resolve.split_metrics(fn(batch))[0])]
+  rewards_B = np.repeat(np.arange(_FEW, dtype=np.float32), c.rollouts.per_prompt)
+  found = jax.jit(lambda scored, rewards_B: {
+      name: resolve.split_metrics(fn(combine.with_rewards(scored, rewards_B)))[0]
+      for name, (_, fn) in methods.estimators.items()})(scored, rewards_B)
+  return [name for name in methods.estimators if not np.any(found[name])]
 
 
 def _make_example(c: keys.Config, methods: methods_lib.Methods) -> records.Batch:
