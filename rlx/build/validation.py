@@ -3,6 +3,7 @@
 Everything here runs before a model is read or anything compiles. A refusal is a
 ValueError of one line: the key, its value, what is allowed.
 """
+import functools
 from typing import Any, NoReturn
 
 from absl import logging
@@ -267,10 +268,13 @@ def find_comparing(c: keys.Config, methods: methods_lib.Methods) -> list[str]:
   scored = _make_example(c, methods)
   scored = scored.replace(action_BT=np.ones_like(scored.action_BT))
   rewards_B = np.repeat(np.arange(_FEW, dtype=np.float32), c.rollouts.per_prompt)
-  found = jax.jit(lambda scored, rewards_B: {
-      name: resolve.split_metrics(fn(combine.with_rewards(scored, rewards_B)))[0]
-      for name, (_, fn) in methods.estimators.items()})(scored, rewards_B)
-  return [name for name in methods.estimators if not np.any(found[name])]
+  return [name for name, (_, fn) in methods.estimators.items()
+          if not np.any(_estimate(fn, scored, rewards_B))]
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _estimate(fn: resolve.Method, scored: records.Batch, rewards_B: jax.Array) -> jax.Array:
+  return resolve.split_metrics(fn(combine.with_rewards(scored, rewards_B)))[0]
 
 
 def _make_example(c: keys.Config, methods: methods_lib.Methods) -> records.Batch:

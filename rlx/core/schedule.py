@@ -1,6 +1,5 @@
 """Warm-up and decay of a learning rate, a coefficient or a scale."""
 import dataclasses
-import functools
 from typing import Any
 
 import jax
@@ -32,7 +31,6 @@ class Schedule:
   total_steps: int = 0
   final_fraction: float = 0.0
 
-  @functools.partial(jax.jit, static_argnums=0)
   def __call__(self, step: Any) -> jax.Array:
     """The value after `step` steps, which may be traced, as a float32 scalar.
 
