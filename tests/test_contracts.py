@@ -14,6 +14,7 @@ import pytest
 from rlx.advantages import combine
 from rlx.core import fields, records, resolve, schedule
 from rlx.stages import host_fields, model_fields
+from tests.whole import UNSIMPLIFIED
 
 NAN = np.nan
 # Options without a default, and choices that make a function read more arrays.
@@ -129,7 +130,7 @@ def _compile_gradients(names):
   """Function of a record and {name: arguments of the whole minibatch} that gives {name:
   (gradients, value)} of all these methods: one program costs less than one of each.
 
-  XLA leaves out nothing: simplified, `x * mask` is a select, which hides NaN.
+  XLA leaves out nothing, so that NaN is not hidden.
   """
   def gradients(record, whole):
     def of(name):
@@ -147,7 +148,7 @@ def _compile_gradients(names):
                    jnp.float32(0)), out
       return jax.grad(total, has_aux=True)(x)
     return {name: of(name) for name in names}
-  return jax.jit(gradients, compiler_options=dict(xla_disable_hlo_passes="algsimp"))
+  return jax.jit(gradients, compiler_options=dict(UNSIMPLIFIED))
 
 
 def _compile_stage(stage):

@@ -11,12 +11,16 @@ import jax
 import numpy as np
 
 
+# Compiler options with which XLA does not rewrite `x * mask` to a select, which would hide NaN.
+UNSIMPLIFIED = (("xla_disable_hlo_passes", "algsimp"),)
+
+
 @functools.cache
-def _compiled(fn, options):
-  return jax.jit(functools.partial(fn, **dict(options)))
+def _compiled(fn, options, compiler):
+  return jax.jit(functools.partial(fn, **dict(options)), compiler_options=dict(compiler))
 
 
-def compile_module(module):
+def compile_module(module, compiler=()):
   """The module with its public functions under jit, in which named options are constants.
 
   A call with a number or a function in the place of an array is left as it is.
@@ -26,8 +30,8 @@ def compile_module(module):
     def call(*args, **named):
       if any(isinstance(x, int) or callable(x) for x in args): return fn(*args, **named)
       arrays = {k: v for k, v in named.items() if isinstance(v, (jax.Array, np.ndarray))}
-      return _compiled(fn, tuple((k, v) for k, v in named.items() if k not in arrays))(
-          *args, **arrays)
+      options = tuple((k, v) for k, v in named.items() if k not in arrays)
+      return _compiled(fn, options, compiler)(*args, **arrays)
     return call
   return types.SimpleNamespace(**{
       name: whole(fn) for name, fn in inspect.getmembers(module, inspect.isfunction)
