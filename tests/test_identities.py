@@ -24,8 +24,8 @@ P, G, T = 2, 4, 6
 LENGTHS = np.array([6, 4, 5, 1, 3, 6, 2, 5])
 MASK = jnp.asarray(np.arange(T)[None] < LENGTHS[:, None])
 OUTCOME = np.array([1.0, 0, 1, 0, 1, 1, 0, 1])
-VALID_PG = jnp.ones((P, G), bool)
-VALID_B = jnp.ones(P * G, bool)
+VALID_PG = np.ones((P, G), bool)
+VALID_B = np.ones(P * G, bool)
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +77,7 @@ def test_partitions_have_one_total(beta):
   np.testing.assert_array_equal(tokens_BT, implicit_rewards(
       prm_BT, ref_BT, norm="none", granularity="step", step_ends_BT=jnp.ones_like(MASK)))
   # The logit of the cross-entropy: with label 0 the loss is softplus(logit).
-  one = prm.ce(prm_BT, ref_BT, MASK, jnp.zeros(P * G), VALID_B, beta)
+  one = prm.ce(prm_BT, ref_BT, MASK, np.zeros(P * G), VALID_B, beta)
   close(one.total, np.sum(np.log1p(np.exp(total_B))))
 
 
@@ -106,7 +106,7 @@ def test_value_is_a_soft_expectation_of_the_outcome():
   every = list(itertools.product(range(vocab), repeat=width))
   prm_BT, ref_BT = (jnp.asarray([[t[y[:i]][y[i]] for i in range(width)] for y in every])
                     for t in tables)
-  mask_BT = jnp.ones((len(every), width), bool)
+  mask_BT = np.ones((len(every), width), bool)
   rewards_BT, _ = implicit.process(prm_BT, ref_BT, mask_BT, mask_BT[:, 0], beta, norm="none")
   value_BT = np.cumsum(np.asarray(rewards_BT), axis=1)
   reward_B, ref_B = value_BT[:, -1], np.exp(np.asarray(ref_BT).sum(1))
@@ -168,14 +168,14 @@ def test_planted_reward_is_found():
   vocab, width, deciding = 2, 4, 2
   tokens_BT = jnp.asarray(list(itertools.product(range(vocab), repeat=width)))
   outcome_B = tokens_BT[:, deciding].astype(float)
-  mask_BT, ok_B = jnp.ones(tokens_BT.shape, bool), jnp.ones(len(tokens_BT), bool)
+  mask_BT, ok_B = np.ones(tokens_BT.shape, bool), np.ones(len(tokens_BT), bool)
 
   def logps(table_TV):   # One independent choice per position.
     log_TV = jax.nn.log_softmax(table_TV, axis=1)
     return jnp.take_along_axis(jnp.broadcast_to(log_TV[None], (len(tokens_BT), width, vocab)),
                                tokens_BT[..., None], axis=2)[..., 0]
 
-  ref_BT, table_TV = logps(jnp.zeros((width, vocab))), jnp.zeros((width, vocab))
+  ref_BT, table_TV = logps(np.zeros((width, vocab))), np.zeros((width, vocab))
   optimizer = optax.adam(0.1)
   state = optimizer.init(table_TV)
 
@@ -204,7 +204,7 @@ def test_planted_reward_is_found():
 
 def test_unknown_verdicts_have_no_effect():
   """A NaN verdict changes its group as if the row were not there."""
-  outcome_B = jnp.asarray(OUTCOME).at[1].set(jnp.nan)
+  outcome_B = jnp.asarray(OUTCOME).at[1].set(np.nan)
   scored = records.Batch(action_BT=MASK, outcome_B=outcome_B, group=G)
   prm_BT, ref_BT = draw(0), draw(1)
   rewards_BT, _ = implicit.process(prm_BT, ref_BT, MASK, scored.learn_B, 0.05)
@@ -212,7 +212,7 @@ def test_unknown_verdicts_have_no_effect():
   got_BT = combine.estimate(rewards_BT, scored, 1.0, process_fn)[0]
   np.testing.assert_array_equal(got_BT[1], 0)
   rows = jnp.asarray([0, 2, 3])
-  alone = process.rloo(rewards_BT[rows], MASK[rows], jnp.ones((1, 3), bool))
+  alone = process.rloo(rewards_BT[rows], MASK[rows], np.ones((1, 3), bool))
   close(got_BT[rows], alone)
   loss = prm.ce(prm_BT, ref_BT, MASK, outcome_B, scored.learn_B, 0.05)
   assert loss.weight == P * G - 1

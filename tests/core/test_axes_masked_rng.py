@@ -9,20 +9,20 @@ nan = np.nan
 
 
 def test_dims_reads_names():
-  assert axes.dims(a_BT=jnp.zeros((2, 3)), b_B1=jnp.zeros((2, 1))) == {"1": 1, "B": 2, "T": 3}
+  assert axes.dims(a_BT=np.zeros((2, 3)), b_B1=np.zeros((2, 1))) == {"1": 1, "B": 2, "T": 3}
 
 
 @pytest.mark.parametrize("arrays, match", [
-    (dict(a_BT=jnp.zeros(2)), r"a_BT must have axes \[B, T\], got shape \(2,\)"),
-    (dict(a_BT=jnp.zeros((2, 3)), b_BT=jnp.zeros((2, 4))), "Axis T is 3 above but 4 in b_BT"),
-    (dict(a_B1=jnp.zeros((2, 2))), "Axis 1 is 1 above but 2 in a_B1"),
+    (dict(a_BT=np.zeros(2)), r"a_BT must have axes \[B, T\], got shape \(2,\)"),
+    (dict(a_BT=np.zeros((2, 3)), b_BT=np.zeros((2, 4))), "Axis T is 3 above but 4 in b_BT"),
+    (dict(a_B1=np.zeros((2, 2))), "Axis 1 is 1 above but 2 in a_B1"),
 ], ids=["rank", "size", "one"])
 def test_dims_refuses(arrays, match):
   with pytest.raises(ValueError, match=match): axes.dims(**arrays)
 
 
-X = jnp.array([[1., nan, 3.], [nan, nan, 5.]])
-M = jnp.array([[1, 0, 1], [0, 0, 1]], bool)
+X = np.array([[1., nan, 3.], [nan, nan, 5.]])
+M = np.array([[1, 0, 1], [0, 0, 1]], bool)
 
 
 @pytest.mark.parametrize("fn, expected", [
@@ -44,7 +44,7 @@ def test_nothing_unmasked_is_zero():
 
 
 def test_last_is_the_last_true_column():
-  m = jnp.array([[1, 1, 0], [0, 0, 0], [1, 0, 1]], bool)
+  m = np.array([[1, 1, 0], [0, 0, 0], [1, 0, 1]], bool)
   assert masked.last(m).astype(int).tolist() == [[0, 1, 0], [0, 0, 0], [0, 0, 1]]
 
 
