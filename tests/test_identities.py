@@ -69,13 +69,13 @@ def test_partitions_have_one_total(beta):
   ends_BT = jnp.asarray(np.random.default_rng(2).uniform(size=MASK.shape) < 0.4)
   for options in (dict(granularity="token"), dict(granularity="completion"),
                   dict(granularity="step", step_ends_BT=ends_BT),
-                  dict(granularity="step", step_ends_BT=jnp.zeros_like(MASK))):
+                  dict(granularity="step", step_ends_BT=np.zeros_like(MASK))):
     rewards_BT = implicit_rewards(prm_BT, ref_BT, beta=beta, norm="none", **options)
-    close(jnp.sum(rewards_BT, axis=1), total_B)
+    close(np.sum(rewards_BT, axis=1), total_B)
   # Every token a step: the tokens themselves, bit for bit.
   tokens_BT = implicit_rewards(prm_BT, ref_BT, norm="none")
   np.testing.assert_array_equal(tokens_BT, implicit_rewards(
-      prm_BT, ref_BT, norm="none", granularity="step", step_ends_BT=jnp.ones_like(MASK)))
+      prm_BT, ref_BT, norm="none", granularity="step", step_ends_BT=np.ones_like(MASK)))
   # The logit of the cross-entropy: with label 0 the loss is softplus(logit).
   one = prm.ce(prm_BT, ref_BT, MASK, np.zeros(P * G), VALID_B, beta)
   close(one.total, np.sum(np.log1p(np.exp(total_B))))
@@ -85,14 +85,14 @@ def test_return_to_go_telescopes():
   prm_BT, ref_BT = draw(0), draw(1)
   rewards_BT = implicit_rewards(prm_BT, ref_BT, norm="none")
   value_BT = jnp.cumsum(rewards_BT, axis=1)  # At the end of token t.
-  total_B1 = jnp.sum(rewards_BT, axis=1, keepdims=True)
+  total_B1 = np.sum(rewards_BT, axis=1, keepdims=True)
   before_BT = jnp.pad(value_BT[:, :-1], ((0, 0), (1, 0)))
   as_reward_BT = process.reinforce(rewards_BT, MASK, VALID_PG)
   close(as_reward_BT, masked.where_valid(total_B1 - before_BT, MASK))
   # PRM as reward minus PRM as value: the sequence reward, on every token.
   as_value_BT = process.value_baseline(rewards_BT, MASK, VALID_PG)
   close(as_reward_BT - as_value_BT, masked.where_valid(
-      jnp.broadcast_to(total_B1, MASK.shape), MASK))
+      np.broadcast_to(total_B1, MASK.shape), MASK))
 
 
 def test_value_is_a_soft_expectation_of_the_outcome():
@@ -123,11 +123,11 @@ def test_value_is_a_soft_expectation_of_the_outcome():
 @pytest.mark.parametrize("loo", ["code", "strict"])
 def test_advantages_of_a_group_cancel(loo):
   rewards_BT = implicit_rewards(draw(0), draw(1))
-  close(jnp.sum(group.rloo(jnp.asarray(OUTCOME).reshape(P, G), VALID_PG), axis=1), 0)
+  close(np.sum(group.rloo(jnp.asarray(OUTCOME).reshape(P, G), VALID_PG), axis=1), 0)
   # gamma = 0 is p itself; its mean per token cancels over the group.
   p_BT = process.rloo(rewards_BT, MASK, VALID_PG, gamma=0.0, loo=loo)
   mean_PG = masked.mean(p_BT, MASK, axis=1).reshape(P, G)
-  close(jnp.sum(mean_PG, axis=1), 0)
+  close(np.sum(mean_PG, axis=1), 0)
 
 
 def test_code_and_strict_agree_on_the_first_token():

@@ -3,6 +3,9 @@ import pytest
 
 from rlx.advantages import combine
 from rlx.core import records, resolve
+from tests import whole
+
+combine = whole.compile_module(combine)
 
 nan = np.nan
 MASK = np.array([[True, True, True], [True, False, False], [True, False, True], [False] * 3])

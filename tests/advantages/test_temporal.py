@@ -2,6 +2,9 @@ import jax
 import numpy as np
 
 from rlx.advantages import process, temporal
+from tests import whole
+
+process, temporal = map(whole.compile_module, (process, temporal))
 
 nan = np.nan
 # The third token is an observation: it is no time and carries nothing.

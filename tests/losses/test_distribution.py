@@ -54,7 +54,7 @@ RATIO = np.array([[1., 1.1, .9, 1.1, .9]])
 
 @pytest.mark.parametrize("sign", [1., -1.])
 def test_simko_keeps_the_value_and_shares_the_gradient(sign):
-  args = LOGPS - jnp.log(RATIO), TOP, ENTROPY, sign * np.ones((1, 5)), ROW
+  args = LOGPS - np.log(RATIO), TOP, ENTROPY, sign * np.ones((1, 5)), ROW
   simko = lambda x, top: distribution.simko(x, args[0], top, *args[2:], alpha=.2, quantile=.5,
                                             penalty=1.5)[0]
   loss = simko(LOGPS, TOP)
@@ -86,17 +86,17 @@ def test_lp_reg():
   ratio = np.array([[20., 1., 1., 20., 20.]])
   a = np.array([[-1., -1., -1., -1., 1.]])
   lp_reg = lambda x, **o: distribution.lp_reg(
-      x, jnp.log(p / ratio), proxy, a, ROW, fraction=.5, kl_coef=3., **o)[0]
+      x, np.log(p / ratio), proxy, a, ROW, fraction=.5, kl_coef=3., **o)[0]
   np.testing.assert_allclose(
-      lp_reg(jnp.log(p)), [[20 + 3 * (1 - np.log(2)), 1, 1, 20, -10]], rtol=1e-5)
+      lp_reg(np.log(p)), [[20 + 3 * (1 - np.log(2)), 1, 1, 20, -10]], rtol=1e-5)
   # The pull: d/d log pi of k3 is 1 - proxy / pi = -1. The gradient of rho is rho.
-  grad = jax.grad(lambda x: jnp.sum(lp_reg(x)))(jnp.log(p))
+  grad = jax.grad(lambda x: jnp.sum(lp_reg(x)))(np.log(p))
   np.testing.assert_allclose(grad, [[20 - 3, 1, 1, 20, 0]], rtol=1e-5)
 
 
 def test_lp_reg_without_candidates_is_ppo():
   logps_BT, old_BT, proxy_BT, a_BT = draw(), draw(), draw(), draw(-1., 1.)
-  for a, fraction in ((a_BT, 0.), (jnp.abs(a_BT), 1.)):
+  for a, fraction in ((a_BT, 0.), (np.abs(a_BT), 1.)):
     ppo, _ = policy.ppo_clip(logps_BT, old_BT, a, MASK, clip_low=1., clip_high=9.)
     got, _ = distribution.lp_reg(logps_BT, old_BT, proxy_BT, a, MASK, fraction=fraction)
     np.testing.assert_array_equal(got, ppo)

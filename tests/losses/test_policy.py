@@ -43,7 +43,7 @@ def test_all_rules_agree_where_nothing_has_moved(name):
 ])
 def test_minirl(ratio, drawn, advantage, expected):
   logps_BT = np.array([[-2.]])
-  args = (logps_BT - jnp.log(ratio), logps_BT - jnp.log(drawn), np.array([[advantage]]), ONE)
+  args = (logps_BT - np.log(ratio), logps_BT - np.log(drawn), np.array([[advantage]]), ONE)
   got, _ = policy.minirl(logps_BT, *args)
   np.testing.assert_allclose(got, [[expected]], rtol=1e-6, atol=0)
   grad = jax.grad(lambda x: jnp.sum(policy.minirl(x, *args)[0]))(logps_BT)

@@ -27,7 +27,7 @@ def test_dro():
   """The gradient of (A - tau d)^2 / (2 tau), of each completion of two."""
   ref_BT = np.array([[-1., -2., -1.5], [-1., -.5, nan]])
   logps_BT = ref_BT + np.array([[.2, .1, .3], [-.4, .1, nan]])   # d = .6 and -.3.
-  mask_BT = ~jnp.isnan(ref_BT)
+  mask_BT = ~np.isnan(ref_BT)
   a_BT = np.array([[1.] * 3, [-.5] * 3])
   # -(A - 2 d) = -(1 - 1.2) and -(-.5 + .6).
   grad_BT = jax.grad(lambda x: jnp.sum(sequence.dro(x, ref_BT, a_BT, mask_BT, tau=2.)))(logps_BT)
@@ -46,7 +46,7 @@ def test_pacs():
   d_BT = np.array([[.5, .5], [-1., nan], [2., 1.], [7., 7.]])
   mask_BT = np.array([[True, True], [True, False], [True, True], [True, True]])
   outcome_PG = np.array([[1., 0., .25, nan]])
-  got = sequence.pacs(d_BT, 0 * d_BT, mask_BT, outcome_PG, ~jnp.isnan(outcome_PG))
+  got = sequence.pacs(d_BT, 0 * d_BT, mask_BT, outcome_PG, ~np.isnan(outcome_PG))
   soft = lambda x: np.log1p(np.exp(x))
   right = soft(3.) - .25 * 3
   np.testing.assert_allclose(got, [[np.log(2)] * 2, [soft(-3.), 0], [right] * 2, [0, 0]], rtol=1e-6)
@@ -104,7 +104,7 @@ def test_crew_dpo():
 
 def test_first_gradient_of_pacs_is_rloo():
   mask_BT = np.arange(4)[None] < np.array([[4], [2], [1], [3], [2], [4]])
-  logps_BT = jnp.linspace(-3., -.1, 24).reshape(6, 4)
+  logps_BT = np.linspace(-3., -.1, 24).reshape(6, 4)
   outcome_PG = np.array([[1., 0., 0.], [1., nan, 0.]])
   learn_PG = ~np.isnan(outcome_PG)
   counts_BT = mask_BT & learn_PG.reshape(6, 1)

@@ -14,7 +14,7 @@ MASK = np.array([[True, True, True], [True, False, False], [False] * 3])
 
 def test_top_of_each_completion():
   entropy_BT = np.array([[1., 2., 3., 6.], [9., nan, nan, nan], [4., 5., nan, nan], [nan] * 4])
-  mask_BT = ~jnp.isnan(entropy_BT)
+  mask_BT = ~np.isnan(entropy_BT)
   # Edges 2.5, 9 and 4.5. Of all seven together the edge would be 4.
   got = token_weight.top(entropy_BT, mask_BT, fraction=0.5, over="completion")
   np.testing.assert_array_equal(got, [[0, 0, 1, 1], [1, 0, 0, 0], [0, 1, 0, 0], [0] * 4])

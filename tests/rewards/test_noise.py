@@ -3,10 +3,13 @@ import numpy as np
 import pytest
 
 from rlx.rewards import noise
+from tests import whole
+
+noise = whole.compile_module(noise)
 
 nan = np.nan
 OUTCOME_PG = np.array([[1., 1., 0., 0.], [1., nan, 0., .25]])
-VALID_PG = ~jnp.isnan(OUTCOME_PG)
+VALID_PG = ~np.isnan(OUTCOME_PG)
 NOISE_PG = np.array([[.1, .5, .1, .5], [.5, .1, .5, .1]])
 
 

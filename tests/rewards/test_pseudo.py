@@ -30,7 +30,7 @@ def test_paired():
       [3, 3, 3, 3, 3],       # Row 4 has no vote, and so no label.
       [3, -1, 6, 6, 3],      # Of row 2; the first two are not valid.
       [3, 3, 3, 3, 3]])      # Without another wording.
-  pair_PG = jnp.broadcast_to(pair_P[:, None], (5, 5))
+  pair_PG = np.broadcast_to(pair_P[:, None], (5, 5))
   np.testing.assert_array_equal(
       pseudo.paired(answer_PG, pair_PG, VALID_PG).reshape(5, 5),
       [[1, 0, 0, 0, 0], [0, 0, 0, 1, 1], [0] * 5, [0, 0, 0, 0, 1], [0] * 5])

@@ -3,6 +3,9 @@ import numpy as np
 import pytest
 
 from rlx.rewards import _segments, implicit, outcome
+from tests import whole
+
+implicit, outcome = map(whole.compile_module, (implicit, outcome))
 
 nan = np.nan
 MASK = np.array([[True, True, True, True], [True, True, False, False], [False] * 4])
@@ -12,7 +15,7 @@ VALID = np.array([True, True, False])
 
 def rewards(**options):
   options = dict(dict(norm="none", prm_beta=1.0), **options)
-  return implicit.process(RATIO, jnp.zeros_like(RATIO), MASK, VALID, **options)[0]
+  return implicit.process(RATIO, np.zeros_like(RATIO), MASK, VALID, **options)[0]
 
 
 @pytest.mark.parametrize("options, expected", [

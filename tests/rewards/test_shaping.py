@@ -9,7 +9,7 @@ shaping = whole.compile_module(shaping)
 
 nan = np.nan
 SCORES_PG = np.array([[.2, .6, 1., nan], [.5, .5, nan, nan], [.3, nan, nan, nan]])
-VALID_PG = ~jnp.isnan(SCORES_PG)
+VALID_PG = ~np.isnan(SCORES_PG)
 
 
 def sigmoid(x): return 1 / (1 + np.exp(-np.asarray(x, float)))
@@ -72,7 +72,7 @@ def test_ensemble(options, expected):
 def test_stratified_ranks_within_a_verdict_and_never_across():
   scores_PG = np.array([[.9, .1, .5, .3, nan], [.2, .2, .7, nan, nan]])
   outcome_PG = np.array([[0., 1., 0., 0., 1.], [1., 1., 0., nan, nan]])
-  got = shaping.stratified(scores_PG, outcome_PG, ~jnp.isnan(scores_PG),
+  got = shaping.stratified(scores_PG, outcome_PG, ~np.isnan(scores_PG),
                            wrong_range=.1, right_range=.2)
   # Wrong: .3 .5 .9 -> 0, 1/3, 1. A lone one and ties are in the middle.
   np.testing.assert_allclose(

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 from rlx.rewards import step_labels
+from tests import whole
+
+step_labels = whole.compile_module(step_labels)
 
 nan = np.nan
 VALUES = np.array([[.5, .25, 0., .5], [1., .9, nan, nan], [nan] * 4, [0., .5, 0., 0.]])
