@@ -1,3 +1,4 @@
+import jax
 import numpy as np
 import pytest
 
@@ -5,6 +6,7 @@ from rlx.advantages import combine
 from rlx.core import records, resolve
 from tests import whole
 
+estimate = jax.jit(combine.estimate, static_argnums=(2, 3))
 combine = whole.compile_module(combine)
 
 nan = np.nan
@@ -45,7 +47,7 @@ def test_estimators_may_read_both_forms():
     dict(name="batch.reinforce_pp", gamma=0.9), dict(name="process.rloo", loo="strict")])
 def test_estimate_takes_any_estimator(spec):
   fn = resolve.resolve("advantages", spec)
-  got_BT, _ = combine.estimate(np.array([1., 0., nan, nan]), scored(), 0.5, fn)
+  got_BT, _ = estimate(np.array([1., 0., nan, nan]), scored(), 0.5, fn)
   assert got_BT.shape == MASK.shape
   np.testing.assert_array_equal(got_BT[2:], 0)   # Unknown verdict, empty row.
   assert np.isfinite(got_BT).all() and np.abs(got_BT[:2]).max() > 0
