@@ -5,6 +5,7 @@ import inspect
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from rlx.loops import record, rl
 from rlx.stages import outcomes
 from rlx.tools import doctor, evaluate
 from rlx.verifiers import pool, reward_function
-from tests import api_rewards
+from tests import api_rewards, whole
 
 ROOT = pathlib.Path(__file__).parent.parent
 
@@ -354,6 +355,8 @@ def test_examples_of_docstrings_are_right(path, tmp_path, monkeypatch):
   runner = doctest.DocTestRunner(types.SimpleNamespace(
       check_output=is_right, output_difference=checker.output_difference),
                                  optionflags=doctest.ELLIPSIS)
-  names = {"folder": str(tmp_path / "run"), "jnp": jnp, path.stem: module}
+  is_of_arrays = re.search(r">>> .*jnp\.", path.read_text())
+  names = {"folder": str(tmp_path / "run"), "jnp": jnp,
+           path.stem: whole.compile_module(module) if is_of_arrays else module}
   for test in Finder().find(module, extraglobs=names):
     assert runner.run(test).failed == 0, test.name

@@ -14,6 +14,7 @@ import pytest
 from rlx.advantages import combine
 from rlx.core import fields, records, resolve, schedule
 from rlx.stages import host_fields, model_fields
+from tests.whole import UNSIMPLIFIED
 
 NAN = np.nan
 # Options without a default, and choices that make a function read more arrays.
@@ -124,38 +125,67 @@ def _call(name):
   return resolve.resolve(stage, dict(OPTIONS.get(name, {}), name=path))
 
 
+@functools.cache
+def _compile_gradients(names):
+  """Function of a record and {name: arguments of the whole minibatch} that gives {name:
+  (gradients, value)} of all these methods: one program costs less than one of each.
+
+  XLA leaves out nothing, so that NaN is not hidden.
+  """
+  def gradients(record, whole):
+    def of(name):
+      fn, stage = _call(name), name.split(".")[0]
+      x = {f: getattr(record, f) for f in (*fn.fields, *["rewards_BT"] * (stage == "advantages"))
+           if f in record.columns and f.endswith(("_BT", "_BM", "_BTK", "_B"))
+           and f != "kl_ratio_B" and jnp.issubdtype(getattr(record, f).dtype, jnp.floating)}
+      def total(x):
+        batch = record.replace(**x)
+        if stage == "advantages": batch = combine.with_rewards(batch, batch.rewards_BT)
+        out = fn(batch, **whole.get(name, {}))
+        # A weight per entry of a group: a plain sum would cancel in centred advantages.
+        return sum((jnp.sum(a * (1 + jnp.arange(a.size).reshape(a.shape) % 3))
+                    for a in jax.tree.leaves(out) if jnp.issubdtype(a.dtype, jnp.floating)),
+                   jnp.float32(0)), out
+      return jax.grad(total, has_aux=True)(x)
+    return {name: of(name) for name in names}
+  return jax.jit(gradients, compiler_options=dict(UNSIMPLIFIED))
+
+
+def _compile_stage(stage):
+  return _compile_gradients(tuple(name for name in FOUND if name.startswith(stage)))
+
+
+@functools.cache
+def _padded(stage, padding): return _compile_stage(stage)(_record(stage, padding), {})
+
+
 # A token weight is always given the whole minibatch, see PolicyLoss.compute_whole.
 CUT = [n for n in FOUND if n.startswith("losses") and "token_weight" not in n]
+
+
+@functools.cache
+def _cut(is_whole_given):
+  """Gradients and values of the losses from two groups, one by one, of those with `whole`."""
+  record = _record("losses", 0.0)
+  wholes = jax.jit(lambda record: {
+      name: {argument: fn(record) for argument, fn in _call(name).whole.items()}
+      for name in CUT})(record)
+  names = tuple(name for name in CUT if is_whole_given or wholes[name])
+  rows = lambda part, tree: jax.tree.map(lambda a: np.asarray(a)[part], tree)
+  parts_of = [_compile_gradients(names)(rows(part, record), rows(part, wholes) if is_whole_given
+                                        else {}) for part in (slice(0, 3), slice(3, 6))]
+  return jax.tree.map(lambda *a: sum(a) if a[0].ndim == 0 else np.concatenate(a), *parts_of)
 
 
 @pytest.mark.parametrize("name", CUT)
 def test_a_loss_of_groups_is_that_of_their_minibatch(name):
   """In value and gradient: what is not of a group is given as `whole`."""
-  fn, record = _call(name), _record("losses", 0.0)
-  x = {f: getattr(record, f) for f in fn.fields if f in record.columns
-       and f.endswith(("_BT", "_BTK", "_B")) and "kl_ratio" not in f
-       and jnp.issubdtype(getattr(record, f).dtype, jnp.floating)}
-  rows = lambda part, tree: jax.tree.map(lambda a: a[part], tree)
-  parts = slice(0, 3), slice(3, 6)
-
-  @jax.jit
-  def grad(x, record, whole):
-    def total(x):
-      out = fn(record.replace(**x), **whole)
-      return sum(jnp.sum(a) for a in jax.tree.leaves(out)), out
-    return jax.grad(total, has_aux=True)(x)
-
-  def cut(whole):
-    parts_of = [grad(rows(p, x), rows(p, record), rows(p, whole)) for p in parts]
-    return jax.tree.map(lambda *a: sum(a) if a[0].ndim == 0 else np.concatenate(a), *parts_of)
-
   same = lambda got: jax.tree.map(
       lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7),
-      got, grad(x, record, {}))
-  whole = {argument: fn_(record) for argument, fn_ in fn.whole.items()}
-  same(cut(whole))
-  if whole:
-    with pytest.raises(AssertionError): same(cut({}))
+      got[name], _padded("losses", 0.0)[name])
+  same(_cut(True))
+  if name in _cut(False):
+    with pytest.raises(AssertionError): same(_cut(False))
 
 
 def _leaves(x): return [np.asarray(a, float) for a in jax.tree.leaves(x)]
@@ -163,33 +193,17 @@ def _leaves(x): return [np.asarray(a, float) for a in jax.tree.leaves(x)]
 
 @pytest.mark.parametrize("name", FOUND)
 def test_padding_is_inert(name):
-  """NaN outside valid tokens reaches neither value nor gradient; jit equals eager."""
+  """NaN outside valid tokens reaches neither value nor gradient."""
   stage = name.split(".")[0]
-  fn, record = _call(name), _record(stage, NAN)
-  floats = [f for f in fn.fields if f in record.columns
-            and f.endswith(("_BT", "_BM", "_BTK"))
-            and jnp.issubdtype(getattr(record, f).dtype, jnp.floating)]
-  x = {f: getattr(record, f) for f in floats}
-  if stage == "advantages": x["rewards_BT"] = record.rewards_BT
-
-  def total(x):
-    batch = record.replace(**x)
-    out = fn(combine.with_rewards(batch, batch.rewards_BT) if stage == "advantages" else batch)
-    # A weight per entry: a plain sum would cancel in centred advantages.
-    parts = [jnp.sum(a * (1 + jnp.arange(a.size).reshape(a.shape)))
-             for a in jax.tree.leaves(out) if jnp.issubdtype(a.dtype, jnp.floating)]
-    return sum(parts, jnp.float32(0)), out
-
-  # Eager: under jit XLA rewrites `x * mask` to a select and hides NaN.
-  grads, eager = jax.grad(total, has_aux=True)(x)
-  jitted = jax.jit(fn)
-  wanted = _leaves(jitted(_record(stage, 0.0)))
-  for got in (_leaves(eager), _leaves(jitted(record))):
-    for a, b in zip(got, wanted): np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
-  learn_BT = np.asarray(record.learn_BT)
-  for a in _leaves(eager):
+  (grads, got), (_, wanted) = (_padded(stage, x)[name] for x in (NAN, 0.0))
+  for a, b in zip(_leaves(got), _leaves(wanted), strict=True):
+    np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    assert np.isfinite(a).all()
+  learn_BT = np.asarray(_record(stage, NAN).learn_BT)
+  for a in _leaves(got):
     if a.shape == learn_BT.shape: np.testing.assert_array_equal(a[~learn_BT], 0)
   for key, grad in grads.items():
+    if key.endswith("_B"): continue  # That of an unknown verdict is not padding.
     assert np.isfinite(grad).all(), key
     np.testing.assert_array_equal(np.asarray(grad)[~learn_BT], 0, err_msg=key)
 
@@ -215,18 +229,29 @@ def test_a_method_has_type_hints_and_an_example(name):
   assert re.search(rf"  Example:\n(.*\n)*    >>> .*{path}\(", fn.__doc__)
 
 
+@functools.cache
+def _estimates(change):
+  """{estimator: advantages} of rewards that are changed like that."""
+  batch, rewards_B = _record("advantages", 0.0), np.array([.9, .1, .4, .3, .2, .7], np.float32)
+  batch = combine.with_rewards(batch, jnp.asarray(change(rewards_B)))
+  return {name: np.asarray(resolve.split_metrics(out)[0])
+          for name, (_, out) in _compile_stage("advantages")(batch, {}).items()}
+
+
+def _same(rewards_B): return rewards_B
+def _moved(rewards_B): return rewards_B + 0.25
+def _moved_by_group(rewards_B): return rewards_B + np.repeat(np.float32([.25, .5]), 3)
+def _doubled(rewards_B): return 2 * rewards_B
+
+
 @pytest.mark.parametrize("name", [n for n in FOUND if n.startswith("advantages")])
 def test_an_estimator_declares_whether_it_centres_and_scales(name):
-  fn, declared = _call(name), vars(resolve.lookup("advantages", name.partition(".")[2]))
-  batch, rewards_B = _record("advantages", 0.0), np.array([.9, .1, .4, .3, .2, .7], np.float32)
-  def estimate(rewards_B):
-    return np.asarray(resolve.split_metrics(fn(combine.with_rewards(batch,
-                                                                    jnp.asarray(rewards_B))))[0])
-  same = lambda rewards_B: np.allclose(estimate(rewards_B), want, rtol=1e-3, atol=1e-5)
-  want = estimate(rewards_B)
-  if declared.get("centres"): assert same(rewards_B + 0.25)
-  elif want.any(): assert not same(rewards_B + np.repeat(np.float32([.25, .5]), 3))
-  if declared.get("scales"): assert same(2 * rewards_B) and declared["centres"]
+  declared = vars(resolve.lookup("advantages", name.partition(".")[2]))
+  want = _estimates(_same)[name]
+  same = lambda change: np.allclose(_estimates(change)[name], want, rtol=1e-3, atol=1e-5)
+  if declared.get("centres"): assert same(_moved)
+  elif want.any(): assert not same(_moved_by_group)
+  if declared.get("scales"): assert same(_doubled) and declared["centres"]
 
 
 @pytest.mark.parametrize("name", [n for n in FOUND if n.startswith("rewards")])

@@ -47,12 +47,14 @@ def test_a_run_gives_methods_what_they_ask_for():
   scored = stages.score(run, state, rollouts, outcome_B).batch
   params, r = state.join_params("policy"), rollouts
   config = dataclasses.replace(run.passes.models["policy"], remat="none")
-  hidden_BSD = jax.jit(transformer.hidden, static_argnums=1)(
-      params, config, r.tokens_BS, r.positions_BS, r.valid_BS)
-  logits_BTV = transformer.logits(params, config, hidden_BSD)[:, r.prompt_width - 1:-1] / 0.8
   more = dict(plan_lib.find_statistics(c, run.methods)[1])
   mask_BT = np.asarray(r.mask_BT)
-  wanted = logps.distribution_statistics(logits_BTV, r.completions_BT, tuple(more.values()))
+  @jax.jit
+  def statistics(params, r):
+    hidden_BSD = transformer.hidden(params, config, r.tokens_BS, r.positions_BS, r.valid_BS)
+    logits_BTV = transformer.logits(params, config, hidden_BSD)[:, r.prompt_width - 1:-1] / 0.8
+    return logps.distribution_statistics(logits_BTV, r.completions_BT, tuple(more.values()))
+  wanted = statistics(params, r)
   assert set(more) == {"old_mean_logps_BT", "old_logits_BT", "old_min_p_logps_BT"}
   for field, x in zip(more, wanted):
     np.testing.assert_allclose(getattr(scored, field), np.where(mask_BT, x, 0), atol=1e-4)
@@ -61,10 +63,13 @@ def test_a_run_gives_methods_what_they_ask_for():
                                                                scored)[0].advantages_BT).all()
 
   tree = tabular.Tree(prompts=2, vocab=3, length=2, eos=True)
-  logits_PNV = tree.start(jax.random.key(0), 1.0)
-  batch = tree.sample(jax.random.key(1), logits_PNV, 4)
-  fields = tabular.beyond(dict(top_logps_BTK=("top", 2), old_logits_BT=("logit",)),
-                         logits_PNV, batch)
+  @jax.jit
+  def sample():
+    logits_PNV = tree.start(jax.random.key(0), 1.0)
+    batch = tree.sample(jax.random.key(1), logits_PNV, 4)
+    return logits_PNV, batch, tabular.beyond(
+        dict(top_logps_BTK=("top", 2), old_logits_BT=("logit",)), logits_PNV, batch)
+  logits_PNV, batch, fields = sample()
   assert not batch.mask_BT.all()
   logits = np.where(batch.mask_BT[:, :, None],
                     np.asarray(logits_PNV)[batch.prompt_B[:, None], batch.nodes_BT], np.nan)

@@ -18,6 +18,7 @@ What it returns is compared with `expected`, or with those of its keys that are
 returned. Comparisons of another kind are methods of Case: `check` with a mask or a
 tolerance, `check_loss` for a loss and its gradient, `metric` for what is only logged.
 """
+import functools
 import json
 import os
 import pathlib
@@ -41,6 +42,9 @@ from rlx.models import logps as logps_lib, transformer
 from rlx.rewards import _segments, implicit, outcome
 from rlx.rollouts import filter_groups
 from rlx.stages import annotate, passes as passes_lib, place
+from tests import whole
+
+masked, prm_metrics = map(whole.compile_module, (masked, prm_metrics))
 
 FOLDER = pathlib.Path(__file__).parent / os.environ.get("RLX_GOLDEN", "golden")
 
@@ -100,9 +104,9 @@ class Case:
         (x, self.want[key]) for key, x in got.items()]
     for x, want in pairs: self.check(x, want)
 
-  def mask(self, key="response_mask"): return jnp.asarray(self[key]) > 0
+  def mask(self, key="response_mask"): return np.asarray(self[key]) > 0
 
-  def input_mask(self): return jnp.asarray(self.data["inputs"]["response_mask"]) > 0
+  def input_mask(self): return np.asarray(self.data["inputs"]["response_mask"]) > 0
 
   def check(self, got, want, where=None, tol=None):
     tol, self.is_checked = self.tol if tol is None else tol, True
@@ -158,10 +162,10 @@ def options_of(c, table):
   return {option: c[keys[0]] for option, keys in present.items() if keys}
 
 
-def f64(x): return jnp.asarray(x, jnp.float64)
+def f64(x): return np.asarray(x, np.float64)
 
 
-def ok(rows): return jnp.ones(rows, bool)
+def ok(rows): return np.ones(rows, bool)
 
 
 def rounded(a, b):
@@ -324,6 +328,7 @@ def prime_norm(c):
   return scores_BT / _segments.denominator(scores_BT)[0]
 
 
+@functools.partial(jax.jit, static_argnums=2)
 def _toy_logps(table_VV, ids_BS, width):
   """Bigram model: log softmax(table[previous token])[token], last `width` columns."""
   start = ids_BS.shape[1] - width
@@ -362,11 +367,16 @@ def prm_loss(path, beta, group_B, kl_ratio_B=None, **columns):
   groups = Groups(group_B)
   options = {k: v for k, v in columns.items() if "_B" not in k}
   rows = {k: v for k, v in columns.items() if "_B" in k}
-  def loss(prm_BT):
-    fields = groups.fields(prm_logps_BT=prm_BT, **rows)
-    fields.prm_beta, fields.kl_ratio_B = beta, kl_ratio_B
-    return call("losses", path, fields, **options)[0].mean()
-  return loss
+  method = resolve.resolve("losses", dict(options, name=path))
+  return lambda prm_BT: _mean_loss(
+      method, groups.size, groups.index_B, dict(rows, prm_logps_BT=prm_BT),
+      dict(learn_B=groups.learn_B, prm_beta=beta, kl_ratio_B=kl_ratio_B))
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _mean_loss(method, size, index_B, rows, columns):
+  rows = {name: jnp.asarray(x)[index_B] for name, x in rows.items()}
+  return resolve.split_metrics(method(Fields(group=size, **rows, **columns)))[0].mean()
 
 
 def _recipe_process(c, toy, prm_BT, **options):

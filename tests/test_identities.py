@@ -18,14 +18,14 @@ from rlx.rewards import implicit
 from tests import whole
 
 batch, group, masked, process = map(whole.compile_module, (batch, group, masked, process))
-prm, implicit = map(whole.compile_module, (prm, implicit))
+combine, prm, implicit = map(whole.compile_module, (combine, prm, implicit))
 
 P, G, T = 2, 4, 6
 LENGTHS = np.array([6, 4, 5, 1, 3, 6, 2, 5])
-MASK = jnp.asarray(np.arange(T)[None] < LENGTHS[:, None])
+MASK = np.arange(T)[None] < LENGTHS[:, None]
 OUTCOME = np.array([1.0, 0, 1, 0, 1, 1, 0, 1])
-VALID_PG = jnp.ones((P, G), bool)
-VALID_B = jnp.ones(P * G, bool)
+VALID_PG = np.ones((P, G), bool)
+VALID_B = np.ones(P * G, bool)
 
 
 @pytest.fixture(autouse=True)
@@ -36,15 +36,15 @@ def _float64():
 
 def draw(seed, low=-3.0, high=-0.1):
   x = np.random.default_rng(seed).uniform(low, high, (P * G, T))
-  return jnp.asarray(np.where(MASK, x, np.nan))
+  return np.where(MASK, x, np.nan)
 
 
 def implicit_rewards(prm_BT, ref_BT, beta=0.05, **options):
-  return implicit.process(prm_BT, ref_BT, MASK, VALID_B, beta, **options)[0]
+  return np.asarray(implicit.process(prm_BT, ref_BT, MASK, VALID_B, beta, **options)[0])
 
 
 def outcome_advantages():
-  return combine.spread(group.rloo(jnp.asarray(OUTCOME).reshape(P, G), VALID_PG), MASK)
+  return np.asarray(combine.spread(group.rloo(OUTCOME.reshape(P, G), VALID_PG), MASK))
 
 
 def close(a, b, tol=1e-12): np.testing.assert_allclose(a, b, rtol=tol, atol=tol)
@@ -54,11 +54,11 @@ def test_prm_equal_to_reference_gives_nothing():
   logps_BT = draw(0)
   rewards_BT = implicit_rewards(logps_BT, logps_BT)
   np.testing.assert_array_equal(rewards_BT, 0.0)
-  loss = prm.ce(logps_BT, logps_BT, MASK, jnp.asarray(OUTCOME), VALID_B, 0.05)
+  loss = prm.ce(logps_BT, logps_BT, MASK, OUTCOME, VALID_B, 0.05)
   close(loss.mean(), np.log(2))
   part_BT = process.rloo(rewards_BT, MASK, VALID_PG)
   np.testing.assert_array_equal(part_BT, 0.0)
-  close(masked.whiten(part_BT + outcome_advantages(), MASK),
+  close(masked.whiten(np.asarray(part_BT) + outcome_advantages(), MASK),
         masked.whiten(outcome_advantages(), MASK))
 
 
@@ -66,33 +66,33 @@ def test_prm_equal_to_reference_gives_nothing():
 def test_partitions_have_one_total(beta):
   prm_BT, ref_BT = draw(0), draw(1)
   total_B = np.nansum(prm_BT - ref_BT, axis=1) * beta
-  ends_BT = jnp.asarray(np.random.default_rng(2).uniform(size=MASK.shape) < 0.4)
+  ends_BT = np.random.default_rng(2).uniform(size=MASK.shape) < 0.4
   for options in (dict(granularity="token"), dict(granularity="completion"),
                   dict(granularity="step", step_ends_BT=ends_BT),
-                  dict(granularity="step", step_ends_BT=jnp.zeros_like(MASK))):
+                  dict(granularity="step", step_ends_BT=np.zeros_like(MASK))):
     rewards_BT = implicit_rewards(prm_BT, ref_BT, beta=beta, norm="none", **options)
-    close(jnp.sum(rewards_BT, axis=1), total_B)
+    close(np.sum(rewards_BT, axis=1), total_B)
   # Every token a step: the tokens themselves, bit for bit.
   tokens_BT = implicit_rewards(prm_BT, ref_BT, norm="none")
   np.testing.assert_array_equal(tokens_BT, implicit_rewards(
-      prm_BT, ref_BT, norm="none", granularity="step", step_ends_BT=jnp.ones_like(MASK)))
+      prm_BT, ref_BT, norm="none", granularity="step", step_ends_BT=np.ones_like(MASK)))
   # The logit of the cross-entropy: with label 0 the loss is softplus(logit).
-  one = prm.ce(prm_BT, ref_BT, MASK, jnp.zeros(P * G), VALID_B, beta)
+  one = prm.ce(prm_BT, ref_BT, MASK, np.zeros(P * G), VALID_B, beta)
   close(one.total, np.sum(np.log1p(np.exp(total_B))))
 
 
 def test_return_to_go_telescopes():
   prm_BT, ref_BT = draw(0), draw(1)
   rewards_BT = implicit_rewards(prm_BT, ref_BT, norm="none")
-  value_BT = jnp.cumsum(rewards_BT, axis=1)  # At the end of token t.
-  total_B1 = jnp.sum(rewards_BT, axis=1, keepdims=True)
-  before_BT = jnp.pad(value_BT[:, :-1], ((0, 0), (1, 0)))
+  value_BT = np.cumsum(rewards_BT, axis=1)  # At the end of token t.
+  total_B1 = np.sum(rewards_BT, axis=1, keepdims=True)
+  before_BT = np.pad(value_BT[:, :-1], ((0, 0), (1, 0)))
   as_reward_BT = process.reinforce(rewards_BT, MASK, VALID_PG)
   close(as_reward_BT, masked.where_valid(total_B1 - before_BT, MASK))
   # PRM as reward minus PRM as value: the sequence reward, on every token.
   as_value_BT = process.value_baseline(rewards_BT, MASK, VALID_PG)
   close(as_reward_BT - as_value_BT, masked.where_valid(
-      jnp.broadcast_to(total_B1, MASK.shape), MASK))
+      np.broadcast_to(total_B1, MASK.shape), MASK))
 
 
 def test_value_is_a_soft_expectation_of_the_outcome():
@@ -104,9 +104,9 @@ def test_value_is_a_soft_expectation_of_the_outcome():
   tables = [{p: log_softmax(rng.normal(size=vocab)) for n in range(width)
              for p in itertools.product(range(vocab), repeat=n)} for _ in range(2)]
   every = list(itertools.product(range(vocab), repeat=width))
-  prm_BT, ref_BT = (jnp.asarray([[t[y[:i]][y[i]] for i in range(width)] for y in every])
+  prm_BT, ref_BT = (np.array([[t[y[:i]][y[i]] for i in range(width)] for y in every])
                     for t in tables)
-  mask_BT = jnp.ones((len(every), width), bool)
+  mask_BT = np.ones((len(every), width), bool)
   rewards_BT, _ = implicit.process(prm_BT, ref_BT, mask_BT, mask_BT[:, 0], beta, norm="none")
   value_BT = np.cumsum(np.asarray(rewards_BT), axis=1)
   reward_B, ref_B = value_BT[:, -1], np.exp(np.asarray(ref_BT).sum(1))
@@ -123,11 +123,11 @@ def test_value_is_a_soft_expectation_of_the_outcome():
 @pytest.mark.parametrize("loo", ["code", "strict"])
 def test_advantages_of_a_group_cancel(loo):
   rewards_BT = implicit_rewards(draw(0), draw(1))
-  close(jnp.sum(group.rloo(jnp.asarray(OUTCOME).reshape(P, G), VALID_PG), axis=1), 0)
+  close(np.sum(group.rloo(OUTCOME.reshape(P, G), VALID_PG), axis=1), 0)
   # gamma = 0 is p itself; its mean per token cancels over the group.
   p_BT = process.rloo(rewards_BT, MASK, VALID_PG, gamma=0.0, loo=loo)
   mean_PG = masked.mean(p_BT, MASK, axis=1).reshape(P, G)
-  close(jnp.sum(mean_PG, axis=1), 0)
+  close(np.sum(mean_PG, axis=1), 0)
 
 
 def test_code_and_strict_agree_on_the_first_token():
@@ -152,30 +152,31 @@ def test_scale_and_sign_of_process_rewards():
 
 
 def test_a_common_factor_is_inert():
-  process_BT = process.rloo(implicit_rewards(draw(0), draw(1)), MASK, VALID_PG)
+  process_BT = np.asarray(process.rloo(implicit_rewards(draw(0), draw(1)), MASK, VALID_PG))
   white = lambda c: masked.whiten(c * process_BT + c * outcome_advantages(), MASK)
   close(white(1.0), white(5.0), 1e-7)      # The 1e-8 added to the variance.
 
 
 def test_the_reference_gets_no_gradient():
   loss = lambda ref_BT: prm.ce(
-      draw(0), ref_BT, MASK, jnp.asarray(OUTCOME), VALID_B, prm_beta=0.5).mean()
-  np.testing.assert_array_equal(jax.grad(loss)(jnp.where(MASK, draw(1), 0.0)), 0)
+      draw(0), ref_BT, MASK, OUTCOME, VALID_B, prm_beta=0.5).mean()
+  np.testing.assert_array_equal(jax.grad(loss)(np.where(MASK, draw(1), 0.0)), 0)
 
 
 def test_planted_reward_is_found():
   """Two tokens, the third of four decides. The PRM must pay for that one."""
   vocab, width, deciding = 2, 4, 2
-  tokens_BT = jnp.asarray(list(itertools.product(range(vocab), repeat=width)))
+  tokens_BT = np.array(list(itertools.product(range(vocab), repeat=width)))
   outcome_B = tokens_BT[:, deciding].astype(float)
-  mask_BT, ok_B = jnp.ones(tokens_BT.shape, bool), jnp.ones(len(tokens_BT), bool)
+  mask_BT, ok_B = np.ones(tokens_BT.shape, bool), np.ones(len(tokens_BT), bool)
 
+  @jax.jit
   def logps(table_TV):   # One independent choice per position.
     log_TV = jax.nn.log_softmax(table_TV, axis=1)
     return jnp.take_along_axis(jnp.broadcast_to(log_TV[None], (len(tokens_BT), width, vocab)),
                                tokens_BT[..., None], axis=2)[..., 0]
 
-  ref_BT, table_TV = logps(jnp.zeros((width, vocab))), jnp.zeros((width, vocab))
+  ref_BT, table_TV = logps(np.zeros((width, vocab))), np.zeros((width, vocab))
   optimizer = optax.adam(0.1)
   state = optimizer.init(table_TV)
 
@@ -204,15 +205,15 @@ def test_planted_reward_is_found():
 
 def test_unknown_verdicts_have_no_effect():
   """A NaN verdict changes its group as if the row were not there."""
-  outcome_B = jnp.asarray(OUTCOME).at[1].set(jnp.nan)
+  outcome_B = np.where(np.arange(P * G) == 1, np.nan, OUTCOME)
   scored = records.Batch(action_BT=MASK, outcome_B=outcome_B, group=G)
   prm_BT, ref_BT = draw(0), draw(1)
-  rewards_BT, _ = implicit.process(prm_BT, ref_BT, MASK, scored.learn_B, 0.05)
+  rewards_BT = np.asarray(implicit.process(prm_BT, ref_BT, MASK, scored.learn_B, 0.05)[0])
   process_fn = lambda t: process.rloo(t.rewards_BT, t.learn_BT, t.learn_PG)
-  got_BT = combine.estimate(rewards_BT, scored, 1.0, process_fn)[0]
+  got_BT = np.asarray(combine.estimate(rewards_BT, scored, 1.0, process_fn)[0])
   np.testing.assert_array_equal(got_BT[1], 0)
-  rows = jnp.asarray([0, 2, 3])
-  alone = process.rloo(rewards_BT[rows], MASK[rows], jnp.ones((1, 3), bool))
+  rows = np.array([0, 2, 3])
+  alone = process.rloo(rewards_BT[rows], MASK[rows], np.ones((1, 3), bool))
   close(got_BT[rows], alone)
   loss = prm.ce(prm_BT, ref_BT, MASK, outcome_B, scored.learn_B, 0.05)
   assert loss.weight == P * G - 1

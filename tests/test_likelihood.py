@@ -71,12 +71,12 @@ def plain(params, before, ids, temperature=1.0):
   return np.asarray(logps)[np.arange(len(before), len(row)) - 1, ids]
 
 
-@pytest.fixture(scope="module", params=["policy", "reference", "devices"])
+@pytest.fixture(scope="module", params=["policy on devices", "reference"])
 def scored(request, files):
   """(run, its prompts, parameters of policy and of who is asked, Batch)."""
   c = config_of(files)
   if request.param == "reference": c.likelihood.model, c.learner.microbatches = "reference", 2
-  if request.param == "devices": c.mesh.data = 2
+  else: c.mesh.data = 2
   run = build.build(c)
   prompts = run.prompts.take(2)
   state = run.init()

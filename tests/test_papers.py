@@ -2,7 +2,6 @@
 import importlib
 import types
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -10,15 +9,15 @@ from rlx.build import methods as build_methods, updates
 from rlx.core import records
 
 # Two completions of a prompt, of two steps of two tokens each.
-ENDS_BT = jnp.array([[False, True, False, True]] * 2)
+ENDS_BT = np.array([[False, True, False, True]] * 2)
 
 
 def advantages(key, outcome_B, *, changes=(), **fields):
   """Of completions of four tokens, two of each prompt."""
   c = importlib.import_module(f"configs.papers.{key}").get_config()
   for section, values in dict(changes).items(): c.rewards[section].update(values)
-  scored = records.Batch(action_BT=jnp.ones((len(outcome_B), 4), bool), group=2,
-                         outcome_B=jnp.array(outcome_B), **fields)
+  scored = records.Batch(action_BT=np.ones((len(outcome_B), 4), bool), group=2,
+                         outcome_B=np.array(outcome_B), **fields)
   stage = updates.rewards_advantages_of(c, build_methods.resolve_methods(c))
   state = types.SimpleNamespace(kl_coef=c.kl.coef, step=1000)
   return stage.compute_from_batch(state, scored)[0].advantages_BT
@@ -26,7 +25,7 @@ def advantages(key, outcome_B, *, changes=(), **fields):
 
 def test_pav():
   # Values 1 to 1 to 1 and 1 to 1 to 0; leave-one-out of the verdicts is 1 and -1.
-  scores_BT = jnp.array([[np.nan, 1., np.nan, 1.], [np.nan, 1., np.nan, 0.]])
+  scores_BT = np.array([[np.nan, 1., np.nan, 1.], [np.nan, 1., np.nan, 0.]])
   got_BT = advantages("pav", [1., 0.], step_scores_BT=scores_BT, step_ends_BT=ENDS_BT)
   np.testing.assert_allclose(got_BT, [[1, 1, 1, 1], [-1, -1, -6, -6]], atol=1e-6)
 
@@ -35,7 +34,7 @@ def test_pav():
 def test_gdpo(outcome, steps, expected):
   # The rewards rank the completions oppositely, with equal z-scores: the weights decide,
   # and not that the verdicts are further apart than the shares of right steps.
-  scores_BT = jnp.array([[0., .5, 0., .5], [0., .5, 0., .6]])
+  scores_BT = np.array([[0., .5, 0., .5], [0., .5, 0., .6]])
   got_BT = advantages("gdpo", [1., 0.], step_scores_BT=scores_BT, step_ends_BT=ENDS_BT,
                       changes=dict(outcome=dict(coef=outcome), steps=dict(coef=steps)))
   np.testing.assert_allclose(got_BT, [[expected] * 4, [-expected] * 4], rtol=.1)
@@ -44,7 +43,7 @@ def test_gdpo(outcome, steps, expected):
 def test_capo():
   # Token rewards 2, 2, 1, 1 of a right answer with a wrong second step, and 0, 0, 0, 0:
   # mean 3/4 and variance (2 * 1.25^2 + 2 * .25^2 + 4 * .75^2) / 7 = 11/14.
-  scores_BT = jnp.array([[0., 1., 0., 0.], [0., 1., 0., 1.]])
+  scores_BT = np.array([[0., 1., 0., 0.], [0., 1., 0., 1.]])
   got_BT = advantages("capo", [1., 0.], step_scores_BT=scores_BT, step_ends_BT=ENDS_BT)
   np.testing.assert_allclose(
       got_BT, np.array([[1.25, 1.25, .25, .25], [-.75] * 4]) / np.sqrt(11 / 14), rtol=1e-5)
@@ -53,7 +52,7 @@ def test_capo():
 def test_verpo():
   # Both pass the first test, one the second: rates 1 and 1/2, not near each other, so
   # that only the second counts, with e^-1, and the verdict with 1.
-  got_BT = advantages("verpo", [1., 0.], scores_BE=jnp.array([[1., 1.], [1., 0.]]))
+  got_BT = advantages("verpo", [1., 0.], scores_BE=np.array([[1., 1.], [1., 0.]]))
   gain = (1 + np.exp(-1)) / 2
   np.testing.assert_allclose(got_BT, [[gain] * 4, [-gain] * 4], rtol=1e-4)
 
@@ -63,8 +62,9 @@ def test_verpo():
 
 def of_turns(turn_rewards, outcome_B=(1., 0.), **fields):
   """The columns of two episodes whose turns have these rewards."""
-  turn_rewards_BT = jnp.full((2, 4), jnp.nan).at[:, 1::2].set(jnp.array(turn_rewards))
-  return dict(outcome_B=list(outcome_B), turn_BT=jnp.array([[0, 0, 1, 1]] * 2),
+  turn_rewards_BT = np.full((2, 4), np.nan)
+  turn_rewards_BT[:, 1::2] = turn_rewards
+  return dict(outcome_B=list(outcome_B), turn_BT=np.array([[0, 0, 1, 1]] * 2),
               turn_ends_BT=ENDS_BT, turn_rewards_BT=turn_rewards_BT) | fields
 
 
@@ -78,13 +78,13 @@ def per_turn(first, second): return np.repeat([first, second], 2, axis=1)
     ([[1/2, 1], [0, 1]], [0, 0], 0), ([[1/2, 0], [0, 0]], [1, 0], 0),
     ([[0, 1], [1/2, 1]], [1, 0], 1 / np.sqrt(2))])
 def test_gra(turn_rewards, parsed, size):
-  got_BT = advantages("gra", **of_turns(turn_rewards, scores_BE=jnp.array(parsed, float)[:, None]))
+  got_BT = advantages("gra", **of_turns(turn_rewards, scores_BE=np.array(parsed, float)[:, None]))
   np.testing.assert_allclose(got_BT, per_turn([size] * 2, [-size] * 2), atol=1e-5)
 
 
 def test_prs():
   # Parsed with half of the answer, 0.1 + 0.4 / 2, against a right answer after a call that was not.
-  scores_BE, half = jnp.array([[1., .5], [0., 1.]]), 1 / np.sqrt(2)
+  scores_BE, half = np.array([[1., .5], [0., 1.]]), 1 / np.sqrt(2)
   got_BT = advantages("prs", **of_turns([[np.nan, 0], [np.nan, 1]], scores_BE=scores_BE,
                                         outcome_B=(0., 1.)))
   np.testing.assert_allclose(got_BT, per_turn([half] * 2, [-half] * 2), rtol=1e-4)
@@ -93,10 +93,10 @@ def test_prs():
 def test_igpo():
   # p = 1/8, 3/8 and 1/8, 1/8 before and after turn 0: rewards 1/4, 1 and 0, 0 with mean 5/16 and
   # variance (1 + 121 + 25 + 25) / 256 / 3; the differences are -1, 11, -5, -5 sixteenths.
-  logps_BJM = jnp.log(jnp.array([[[1/8], [3/8]], [[1/8], [1/8]]]))
+  logps_BJM = np.log(np.array([[[1/8], [3/8]], [[1/8], [1/8]]]))
   got_BT = advantages("igpo", **of_turns(
       [[0, 1], [0, 0]], step_answer_logps_BJM=logps_BJM, step_ends_BT=ENDS_BT,
-      answer_mask_BM=jnp.ones((2, 1), bool)))
+      answer_mask_BM=np.ones((2, 1), bool)))
   np.testing.assert_allclose(
       got_BT, per_turn([10/16, 11/16], [-10/16, -5/16]) / np.sqrt(172/256/3), rtol=1e-5)
 
@@ -104,7 +104,7 @@ def test_igpo():
 def test_ppr_renorm():
   # Rewards 1/2 + 1 - 1, 1 and 1/2 + 0 - 1, 0; to go 3/2, 1 and -1/2, 0 with mean 1/2. Values
   # and KL are 0; whitening divides.
-  zeros_BT = jnp.zeros((2, 4))
+  zeros_BT = np.zeros((2, 4))
   got_BT = advantages("ppr_renorm", **of_turns(
       [[1/2, 1], [1/2, 0]], values_BT=zeros_BT, old_logps_BT=zeros_BT, ref_logps_BT=zeros_BT))
   np.testing.assert_allclose(got_BT / got_BT[0, 0], per_turn([1, 1/2], [-1, -1/2]), rtol=1e-5)
@@ -113,14 +113,14 @@ def test_ppr_renorm():
 def test_ftrl():
   # Turns 0 have the prompt as their history and the rewards 1 and 0; turns 1 are alone.
   got_BT = advantages("ftrl", **of_turns(
-      [[1, 1], [0, 1/2]], turn_prefix_BT=jnp.array([[0, 0, 1, 1], [0, 0, 2, 2]])))
+      [[1, 1], [0, 1/2]], turn_prefix_BT=np.array([[0, 0, 1, 1], [0, 0, 2, 2]])))
   np.testing.assert_allclose(got_BT, per_turn([1, 0], [-1, 0]), atol=1e-6)
 
 
 def test_gigpo():
   # Episodes 1 and 0: +-1/2. The returns of turns 0 are 19/20 and 0, +-19/40; turns 1 are alone.
   got_BT = advantages("gigpo", **of_turns(
-      [[np.nan, 1], [np.nan, 0]], turn_prefix_BT=jnp.array([[0, 0, 1, 1], [0, 0, 2, 2]])))
+      [[np.nan, 1], [np.nan, 0]], turn_prefix_BT=np.array([[0, 0, 1, 1], [0, 0, 2, 2]])))
   np.testing.assert_allclose(got_BT, per_turn([39/40, 1/2], [-39/40, -1/2]), rtol=1e-5)
 
 

@@ -9,15 +9,18 @@ One prompt, two episodes. A token is an action's (a0, a1), was read (o), or is p
 The second ends in its first turn. All columns hold NaN on o and padding, and other garbage
 where they are no floats. Methods are called by their names in a config and the batch's fields.
 """
+import functools
+
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from rlx.advantages import combine
 from rlx.core import records, resolve
 from rlx.rewards import likelihood
+from tests import whole
 
+likelihood = whole.compile_module(likelihood)
 nan = np.nan
 
 
@@ -50,17 +53,26 @@ def batch(**columns):
       prm_ref_logps_BT=on_actions([-2, -3, -4, -1], [-3, -1, -1]),
       values_BT=on_actions([1/2, 1/4, 1/2, 1/4], [1/2, 1/2, 1/4]),
       prm_beta_B=np.full(2, .5)) | columns
-  return records.Batch(group=2, **{k: jnp.asarray(x) for k, x in columns.items()})
+  return records.Batch(group=2, **columns)
+
+
+jit = functools.partial(jax.jit, compiler_options=dict(whole.UNSIMPLIFIED))
+
+
+@functools.partial(jit, static_argnums=0)
+def compute(method, scored): return resolve.split_metrics(method(scored))[0]
 
 
 def reward(scored, name, **options):
-  rewards = resolve.split_metrics(resolve.resolve("rewards", dict(options, name=name))(scored))[0]
-  return np.asarray(rewards)
+  return np.asarray(compute(resolve.resolve("rewards", dict(options, name=name)), scored))
+
+
+estimate = jit(combine.estimate, static_argnums=3)
 
 
 def advantage(scored, rewards, name, **options):
   fn = resolve.resolve("advantages", dict(options, name=name))
-  return np.asarray(combine.estimate(jnp.asarray(rewards), scored, 1.0, fn)[0])
+  return np.asarray(estimate(rewards, scored, 1.0, fn)[0])
 
 
 def same(got_BT, first, second):
@@ -143,8 +155,8 @@ def test_renormed_rewards(options, first, second):
 def test_information_gain_of_turns():
   """likelihood.turn_gain takes turns for steps: p = 1/8, 3/8 before and after the first turn."""
   scored = batch()
-  logps_BJM = jnp.log(jnp.array([[[1/8], [3/8], [1.]], [[1/8], [nan], [nan]]]))
-  got = likelihood.turn_gain(logps_BJM, jnp.ones((2, 1), bool), scored.learn_BT, scored.learn_B,
+  logps_BJM = np.log(np.array([[[1/8], [3/8], [1.]], [[1/8], [nan], [nan]]]))
+  got = likelihood.turn_gain(logps_BJM, np.ones((2, 1), bool), scored.learn_BT, scored.learn_B,
                              scored.turn_ends_BT)
   same(got, [0, 1/4, 0, 0], [0, 0, 0])  # The last turn of each has the outcome.
 
@@ -216,7 +228,7 @@ def test_an_outcome_discounted_per_turn_and_per_token():
   same(advantage(scored, outcomes, "turns.to_go", gamma=.5), [1/2, 1/2, 1, 1], [1/2] * 3)
   # 1 - 1/2 in both episodes.
   same(advantage(scored, outcomes, "turns.loo"), [1/2, 1/2, 0, 0], [-1/2] * 3)
-  spread = combine.spread(jnp.array([[1/2, -1/2]]), scored.learn_BT, gamma=.5)
+  spread = combine.spread(np.array([[1/2, -1/2]]), scored.learn_BT, gamma=.5)
   same(spread, [1/16, 1/8, 1/4, 1/2], [-1/8, -1/4, -1/2])
 
 

@@ -1,7 +1,7 @@
 """Modules whose functions are compiled as wholes.
 
 An operation outside jit costs 25 ms when it is first met. That NaN on padding reaches nothing
-where XLA does not see all operations at once is in test_contracts.py, for every method.
+where XLA does not simplify what it sees is in test_contracts.py, for every method.
 """
 import functools
 import inspect
@@ -11,19 +11,27 @@ import jax
 import numpy as np
 
 
+# Compiler options with which XLA does not rewrite `x * mask` to a select, which would hide NaN.
+UNSIMPLIFIED = (("xla_disable_hlo_passes", "algsimp"),)
+
+
 @functools.cache
-def _compiled(fn, options):
-  return jax.jit(functools.partial(fn, **dict(options)))
+def _compiled(fn, options, compiler):
+  return jax.jit(functools.partial(fn, **dict(options)), compiler_options=dict(compiler))
 
 
-def compile_module(module):
-  """The module with its public functions under jit, in which named options are constants."""
+def compile_module(module, compiler=()):
+  """The module with its public functions under jit, in which named options are constants.
+
+  A call with a number or a function in the place of an array is left as it is.
+  """
   def whole(fn):
     @functools.wraps(fn)
     def call(*args, **named):
+      if any(isinstance(x, int) or callable(x) for x in args): return fn(*args, **named)
       arrays = {k: v for k, v in named.items() if isinstance(v, (jax.Array, np.ndarray))}
-      return _compiled(fn, tuple((k, v) for k, v in named.items() if k not in arrays))(
-          *args, **arrays)
+      options = tuple((k, v) for k, v in named.items() if k not in arrays)
+      return _compiled(fn, options, compiler)(*args, **arrays)
     return call
   return types.SimpleNamespace(**{
       name: whole(fn) for name, fn in inspect.getmembers(module, inspect.isfunction)

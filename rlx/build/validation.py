@@ -3,11 +3,11 @@
 Everything here runs before a model is read or anything compiles. A refusal is a
 ValueError of one line: the key, its value, what is allowed.
 """
+import functools
 from typing import Any, NoReturn
 
 from absl import logging
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from rlx.advantages import combine
@@ -267,10 +267,14 @@ def find_comparing(c: keys.Config, methods: methods_lib.Methods) -> list[str]:
   """
   scored = _make_example(c, methods)
   scored = scored.replace(action_BT=np.ones_like(scored.action_BT))
-  rewards_B = jnp.repeat(jnp.arange(_FEW, dtype=jnp.float32), c.rollouts.per_prompt)
-  batch = combine.with_rewards(scored, rewards_B)
+  rewards_B = np.repeat(np.arange(_FEW, dtype=np.float32), c.rollouts.per_prompt)
   return [name for name, (_, fn) in methods.estimators.items()
-          if not np.any(resolve.split_metrics(fn(batch))[0])]
+          if not np.any(_estimate(fn, scored, rewards_B))]
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _estimate(fn: resolve.Method, scored: records.Batch, rewards_B: jax.Array) -> jax.Array:
+  return resolve.split_metrics(fn(combine.with_rewards(scored, rewards_B)))[0]
 
 
 def _make_example(c: keys.Config, methods: methods_lib.Methods) -> records.Batch:

@@ -15,14 +15,15 @@ from rlx.core import ranges
 UserFunction = Callable[..., Any]
 
 
-@dataclasses.dataclass(frozen=True, eq=False)  # Hashable, as a function is.
+@dataclasses.dataclass(frozen=True)
 class Method:
-  """A method that reads its arguments from a batch, see `resolve`."""
-  fn: UserFunction
+  """A method that reads its arguments from a batch, see `resolve`; equal to one of equal options,
+  so that what is compiled of one is used for the other."""
+  fn: UserFunction             # without its options
   fields: tuple[str, ...]      # that it reads
-  defaults: dict[str, Any]     # of those fields that a batch may lack
-  whole: dict[str, "Method"] = dataclasses.field(default_factory=dict)  # see core/method.py
-  options: dict[str, Any] = dataclasses.field(default_factory=dict)  # its defaults too
+  defaults: dict[str, Any] = dataclasses.field(hash=False)  # of those that a batch may lack
+  whole: dict[str, "Method"] = dataclasses.field(hash=False)  # see core/method.py
+  options: dict[str, Any] = dataclasses.field(hash=False)  # its defaults too
 
   @property
   def required(self) -> tuple[str, ...]:
@@ -32,13 +33,13 @@ class Method:
   @property
   def module(self) -> types.ModuleType | None:
     """The module that defines it."""
-    return inspect.getmodule(self.fn.func)  # type: ignore[attr-defined]  # A partial.
+    return inspect.getmodule(self.fn)
 
   def __call__(self, batch: Any, **given: Any) -> Any:
     """The method's result; `given` are the arguments in `whole`."""
     values = {name: getattr(batch, name, self.defaults[name]) if name in self.defaults
               else getattr(batch, name) for name in self.fields}
-    return self.fn(**values, **given)
+    return self.fn(**values, **given, **self.options)
 
 
 def resolve(stage, spec, key=None):
@@ -73,9 +74,10 @@ def _method(fn, given=(), whole=None, options=None):
   """The Method of a partial whose positional arguments, except those given, are fields."""
   read = [p for p in inspect.signature(fn).parameters.values()
           if p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in given]
-  return Method(fn, tuple(p.name for p in read),
+  plain = functools.partial(fn.func, *fn.args) if fn.args else fn.func
+  return Method(plain, tuple(p.name for p in read),
                 {p.name: p.default for p in read if p.default is not p.empty},
-                whole or {}, options or {})
+                whole or {}, fn.keywords if options is None else options)
 
 
 def split_metrics(result):

@@ -28,4 +28,5 @@ def number(text):
 
 def secret(seed, stream):
   """32 hex digits of (seed, stream), for hashes where no key of jax can be taken."""
-  return np.asarray(jax.random.bits(key(seed, stream), 4)).astype(">u4").tobytes().hex()
+  bits = jax.jit(jax.random.bits, static_argnums=1)(key(seed, stream), 4)
+  return np.asarray(bits).astype(">u4").tobytes().hex()

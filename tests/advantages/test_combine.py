@@ -1,40 +1,44 @@
-import jax.numpy as jnp
+import jax
 import numpy as np
 import pytest
 
 from rlx.advantages import combine
 from rlx.core import records, resolve
+from tests import whole
+
+estimate = jax.jit(combine.estimate, static_argnums=(2, 3))
+combine = whole.compile_module(combine)
 
 nan = np.nan
-MASK = jnp.array([[True, True, True], [True, False, False], [True, False, True], [False] * 3])
+MASK = np.array([[True, True, True], [True, False, False], [True, False, True], [False] * 3])
 
 
 def scored(outcome=(1., 0., nan, 1.)):
-  return records.Batch(action_BT=MASK, outcome_B=jnp.array(outcome), group=2)
+  return records.Batch(action_BT=MASK, outcome_B=np.array(outcome), group=2)
 
 
 def test_place():
   # On the last valid token; an empty row has none.
   np.testing.assert_array_equal(
-      combine.place(jnp.array([1., 2., 3., 4.]), MASK),
+      combine.place(np.array([1., 2., 3., 4.]), MASK),
       [[0, 0, 1], [2, 0, 0], [0, 0, 3], [0, 0, 0]])
   np.testing.assert_array_equal(
-      combine.place(jnp.full((4, 3), nan).at[:, 0].set(1.),
-                    MASK[:, :1] & (jnp.arange(3) == 0)[None]),
+      combine.place(np.array([[1., nan, nan]] * 4),
+                    MASK[:, :1] & (np.arange(3) == 0)[None]),
       [[1, 0, 0], [1, 0, 0], [1, 0, 0], [0, 0, 0]])
 
 
 def test_spread_discounts_from_the_end():
-  got = combine.spread(jnp.array([[1., 2.], [4., nan]]), MASK, gamma=0.5)
+  got = combine.spread(np.array([[1., 2.], [4., nan]]), MASK, gamma=0.5)
   np.testing.assert_allclose(got, [[.25, .5, 1], [2, 0, 0], [2, 0, 4], [0, 0, 0]])
-  np.testing.assert_allclose(combine.spread(jnp.ones((2, 2)), MASK), MASK)
+  np.testing.assert_allclose(combine.spread(np.ones((2, 2)), MASK), MASK)
 
 
 def test_estimators_may_read_both_forms():
-  outcome = combine.with_rewards(scored(), jnp.array([1., 2., nan, nan]))
+  outcome = combine.with_rewards(scored(), np.array([1., 2., nan, nan]))
   np.testing.assert_array_equal(outcome.learn_PG, [[True, True], [False, False]])
   np.testing.assert_array_equal(outcome.rewards_BT[:2], [[0, 0, 1], [2, 0, 0]])
-  dense = combine.with_rewards(scored(), jnp.ones((4, 3)))
+  dense = combine.with_rewards(scored(), np.ones((4, 3)))
   np.testing.assert_array_equal(dense.rewards_PG, [[3, 1], [0, 0]])
 
 
@@ -43,7 +47,7 @@ def test_estimators_may_read_both_forms():
     dict(name="batch.reinforce_pp", gamma=0.9), dict(name="process.rloo", loo="strict")])
 def test_estimate_takes_any_estimator(spec):
   fn = resolve.resolve("advantages", spec)
-  got_BT, _ = combine.estimate(jnp.array([1., 0., nan, nan]), scored(), 0.5, fn)
+  got_BT, _ = estimate(np.array([1., 0., nan, nan]), scored(), 0.5, fn)
   assert got_BT.shape == MASK.shape
   np.testing.assert_array_equal(got_BT[2:], 0)   # Unknown verdict, empty row.
   assert np.isfinite(got_BT).all() and np.abs(got_BT[:2]).max() > 0

@@ -16,7 +16,7 @@ nan = np.nan
 
 
 def one(fn, rewards, valid, *more, **options):
-  arrays = [jnp.array([rewards]), jnp.array([valid], bool), *more]
+  arrays = [np.array([rewards]), np.array([valid], bool), *more]
   return fn(*arrays, **options)[0]
 
 
@@ -42,8 +42,8 @@ def test_rloo(rewards, valid, expected):
     ([nan, 1], [0, 1], [0, 1], [0, 0]),  # Nothing to compare with.
 ])
 def test_against_sampled(rewards, valid, demo, expected):
-  got = group.against_sampled(jnp.array([rewards], float), jnp.array([valid], bool),
-                              jnp.array([demo], bool))
+  got = group.against_sampled(np.array([rewards], float), np.array([valid], bool),
+                              np.array([demo], bool))
   np.testing.assert_allclose(got[0], expected, rtol=1e-6)
 
 
@@ -70,13 +70,13 @@ def test_passk_is_grpo_over_all_draws():
 
 def test_passk_needs_a_group_larger_than_k():
   with pytest.raises(ValueError, match="k=4: less than the group's 4"):
-    group.pass_at_k_training(jnp.zeros((1, 4)), jnp.ones((1, 4), bool), k=4)
+    group.pass_at_k_training(np.zeros((1, 4)), np.ones((1, 4), bool), k=4)
 
 
 def test_variance_weighted_weighs_prompts_not_completions():
-  rewards_PG = jnp.array([[1., 0., nan], [1., 0., .5], [1., 0., 0.]])
-  scores_PG = jnp.array([[.2, .6, nan], [.1, .5, .9], [.5, nan, nan]])
-  learn_PG = jnp.array([[1, 1, 0], [1, 1, 1], [1, 0, 0]], bool)
+  rewards_PG = np.array([[1., 0., nan], [1., 0., .5], [1., 0., 0.]])
+  scores_PG = np.array([[.2, .6, nan], [.1, .5, .9], [.5, nan, nan]])
+  learn_PG = np.array([[1, 1, 0], [1, 1, 1], [1, 0, 0]], bool)
   got = group.variance_weighted(rewards_PG, scores_PG, learn_PG, low=.5, high=2., k=5.)
   # Unbiased std of the scores: .4 / sqrt(2) and .4; the lone one has none.
   spread = np.array([.4 / np.sqrt(2), .4])
@@ -90,10 +90,10 @@ def test_ucas():
   # Two prompts of two. Prompt 0: rewards 1, 0, A = +-1/sqrt 2; sure 2 + 2 and 1 + 1, so
   # that c = +-1/sqrt 2. Prompt 1 ties: the penalty alone. Logits 0 .. 4.
   nan, root = np.nan, 2**-.5
-  mask = jnp.array([[1, 1], [1, 1], [1, 0], [1, 0]], bool)
-  means = -jnp.array([[2., 2.], [1., 1.], [3., nan], [4., nan]])
-  logits = jnp.array([[0., 4.], [1., 2.], [3., nan], [4., nan]])
-  args = jnp.array([[1., 0.], [1., 1.]]), jnp.ones((2, 2), bool), mask, means, logits
+  mask = np.array([[1, 1], [1, 1], [1, 0], [1, 0]], bool)
+  means = -np.array([[2., 2.], [1., 1.], [3., nan], [4., nan]])
+  logits = np.array([[0., 4.], [1., 2.], [3., nan], [4., nan]])
+  args = np.array([[1., 0.], [1., 1.]]), np.ones((2, 2), bool), mask, means, logits
   good, bad = root * np.exp(-.25 * root), -root * np.exp(.35 * -root)
   expected = [[good, good - .05], [bad - .0125, bad - .025], [-.0375, 0], [-.05, 0]]
   np.testing.assert_allclose(group.ucas(*args), expected, rtol=1e-5)
@@ -107,10 +107,10 @@ def test_ucas():
 
 
 def test_self_rewarded_mixes_where_the_self_rewards_differ():
-  rewards_PG = jnp.array([[1., 0, 0, 1], [1, 0, 0, 1], [1, 0, 0, 1]])
-  learn_PG = jnp.array([[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 0, 1]], bool)
+  rewards_PG = np.array([[1., 0, 0, 1], [1, 0, 0, 1], [1, 0, 0, 1]])
+  learn_PG = np.array([[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 0, 1]], bool)
   # s = 0.1 (l + 20), clipped: 1 0 .5 .5 | .5 .5 .5 .5 | .2 0 (gone) .1
-  logps_B = jnp.array([-5., -25, -15, -15, -15, -15, -15, -15, -18, -20, jnp.nan, -19])
+  logps_B = np.array([-5., -25, -15, -15, -15, -15, -15, -15, -18, -20, np.nan, -19])
   got = group.self_rewarded(rewards_PG, logps_B, learn_PG, c_ref=-20., tau=.25, eps=0.)
   plain = group.grpo(rewards_PG, learn_PG, eps=0.)
   # Std of 1 0 .5 .5 is sqrt(1/6): scores sqrt(6)/2, -sqrt(6)/2, 0, 0.
@@ -131,27 +131,27 @@ def test_self_rewarded_mixes_where_the_self_rewards_differ():
 def test_tempo():
   # a a1 twice, right and wrong; a a2, right; b, wrong. V(root) = 1/2, V(a) = 2/3,
   # V(a1) = 1/2, V(a2) = 1, V(b) = 0; the std is 1 / sqrt(3).
-  tokens_BT = jnp.array([[1, 2], [1, 2], [1, 3], [4, 9]])
-  mask_BT = jnp.array([[1, 1], [1, 1], [1, 1], [1, 0]], bool)
-  rewards_PG, learn_PG = jnp.array([[1., 0, 1, 0]]), jnp.ones((1, 4), bool)
+  tokens_BT = np.array([[1, 2], [1, 2], [1, 3], [4, 9]])
+  mask_BT = np.array([[1, 1], [1, 1], [1, 1], [1, 0]], bool)
+  rewards_PG, learn_PG = np.array([[1., 0, 1, 0]]), np.ones((1, 4), bool)
   want = np.sqrt(3) * np.array([[1/2 + 1/6, 1/2 - 1/6], [-1/2 + 1/6, -1/2 - 1/6],
                                 [1/2 + 1/6, 1/2 + 1/3], [-1/2 - 1/2, 0]])
   got = group.tempo(rewards_PG, tokens_BT, mask_BT, learn_PG, eps=0.)
   np.testing.assert_allclose(got, want, atol=1e-6)
   # Nothing shared: GRPO, but for the token in which they part.
-  got = group.tempo(rewards_PG, tokens_BT.at[:, 0].set(jnp.arange(4)), mask_BT, learn_PG, eps=0.)
+  got = group.tempo(rewards_PG, tokens_BT + np.array([[0], [8], [16], [24]]), mask_BT, learn_PG, eps=0.)
   np.testing.assert_allclose(got[:3, 1], group.grpo(rewards_PG, learn_PG, eps=0.)[0, :3], rtol=1e-5)
   # a, an observation, b. V(root) = 1/2, V(a) = 1/2, V(a, 7) = 1, V(a, 8) = 0, V(c) = 1/2: what is
   # read tells the outcomes apart, and not the action after it.
-  tokens_BT = jnp.array([[1, 7, 2], [1, 8, 2], [4, 7, 2], [4, 7, 2]])
-  learn_BT = jnp.array([[1, 0, 1]] * 4, bool)
+  tokens_BT = np.array([[1, 7, 2], [1, 8, 2], [4, 7, 2], [4, 7, 2]])
+  learn_BT = np.array([[1, 0, 1]] * 4, bool)
   got = group.tempo(rewards_PG, tokens_BT, learn_BT, learn_PG, eps=0.)
   want = np.sqrt(3) / 2 * np.array([[1, 0, 1], [-1, 0, -1]] * 2)
   np.testing.assert_allclose(got, want, atol=1e-6)
   # After the same observation two actions tell them apart.
-  got = group.tempo(rewards_PG, tokens_BT.at[:2].set(jnp.array([[1, 7, 2], [1, 7, 3]])), learn_BT,
+  got = group.tempo(rewards_PG, np.array([[1, 7, 2], [1, 7, 3], *tokens_BT[2:]]), learn_BT,
                     learn_PG, eps=0.)
   np.testing.assert_allclose(got[:2, 2], np.sqrt(3) * np.array([1, -1]), atol=1e-6)
   # A tie gives exactly 0, although 0.9 and its mean differ in float32.
-  got = group.tempo(jnp.full((1, 4), .9), tokens_BT, learn_BT, learn_PG)
+  got = group.tempo(np.full((1, 4), .9), tokens_BT, learn_BT, learn_PG)
   np.testing.assert_array_equal(got, 0)

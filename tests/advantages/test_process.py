@@ -18,25 +18,24 @@ nan = np.nan
 ])
 def test_rloo_steps(unit, expected):
   """Two steps each, of two tokens and one; the second completion ends with EOS."""
-  rewards_BT = jnp.array([[nan, 1., .5, nan], [0, .4, 0, 0], [nan] * 4])
-  rewards_BT = rewards_BT.at[0, 0].set(0.)
-  ends_BT = jnp.array([[0, 1, 1, 1], [0, 1, 1, 0], [1, 1, 1, 1]], bool)
-  mask_BT = jnp.array([[1, 1, 1, 0], [1, 1, 1, 1], [0, 0, 0, 0]], bool)
+  rewards_BT = np.array([[0, 1., .5, nan], [0, .4, 0, 0], [nan] * 4])
+  ends_BT = np.array([[0, 1, 1, 1], [0, 1, 1, 0], [1, 1, 1, 1]], bool)
+  mask_BT = np.array([[1, 1, 1, 0], [1, 1, 1, 1], [0, 0, 0, 0]], bool)
   got_BT = process.rloo_steps(rewards_BT, ends_BT, mask_BT,
-                              jnp.array([[True, True, False]]), unit=unit)
+                              np.array([[True, True, False]]), unit=unit)
   np.testing.assert_allclose(got_BT, [*expected, [0] * 4], atol=1e-6)
   # Alone there is no rival.
-  alone_BT = process.rloo_steps(rewards_BT, ends_BT, mask_BT.at[1].set(False),
-                                jnp.array([[True, False, False]]), unit=unit)
+  alone_BT = process.rloo_steps(rewards_BT, ends_BT, mask_BT & [[True], [False], [True]],
+                                np.array([[True, False, False]]), unit=unit)
   assert not np.asarray(alone_BT).any()
 
 
 def test_grpo_tokens():
   # Four tokens of 2, 2, 1, 1 and two of 0, -1: mean 5/6, variance 41/30. Tied; alone.
-  rewards_BT = jnp.array([[2., 2, 1, 1], [0, -1, nan, nan], [.9] * 4, [.9] * 4,
+  rewards_BT = np.array([[2., 2, 1, 1], [0, -1, nan, nan], [.9] * 4, [.9] * 4,
                           [1, 2, 3, 4.], [nan] * 4])
-  mask_BT = jnp.array([[1] * 4, [1, 1, 0, 0], [1] * 4, [1, 1, 1, 0], [1] * 4, [1] * 4], bool)
-  learn_PG = jnp.array([[1, 1], [1, 1], [1, 0]], bool)
+  mask_BT = np.array([[1] * 4, [1, 1, 0, 0], [1] * 4, [1, 1, 1, 0], [1] * 4, [1] * 4], bool)
+  learn_PG = np.array([[1, 1], [1, 1], [1, 0]], bool)
   got_BT = process.grpo_tokens(rewards_BT, mask_BT, learn_PG)
   z = (np.array([2, 1, 0, -1]) - 5 / 6) / np.sqrt(41 / 30)
   np.testing.assert_allclose(got_BT[:2], [[z[0], z[0], z[1], z[1]], [z[2], z[3], 0, 0]], rtol=1e-5)
@@ -45,10 +44,10 @@ def test_grpo_tokens():
 
 def test_steps():
   """Steps of two tokens, one and one; a token after the last step; not valid."""
-  rewards_BT = jnp.array([[nan, 1., .5, -2.], [3., nan, nan, nan], [1.] * 4])
-  ends_BT = jnp.array([[0, 1, 1, 1], [1, 0, 1, 1], [1] * 4], bool)
-  mask_BT = jnp.array([[1, 1, 1, 1], [1, 1, 0, 0], [0] * 4], bool)
-  args = rewards_BT, ends_BT, mask_BT, jnp.array([[True, True, False]])
+  rewards_BT = np.array([[nan, 1., .5, -2.], [3., nan, nan, nan], [1.] * 4])
+  ends_BT = np.array([[0, 1, 1, 1], [1, 0, 1, 1], [1] * 4], bool)
+  mask_BT = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0] * 4], bool)
+  args = rewards_BT, ends_BT, mask_BT, np.array([[True, True, False]])
   np.testing.assert_allclose(process.steps(*args), [[1, 1, .5, -2], [3, 0, 0, 0], [0] * 4])
   # -2; .5 - 2 / 2; 1 - .5 / 2.
   np.testing.assert_allclose(process.steps(*args, gamma=.5),

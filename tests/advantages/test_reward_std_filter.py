@@ -5,10 +5,10 @@ import pytest
 
 from rlx.advantages import reward_std_filter
 
-nan = jnp.nan
+nan = np.nan
 # Spread 1 / sqrt(2) = .707, .0707, 0; of the last one a single reward is known.
-REWARDS = jnp.array([[1., 0.], [.5, .4], [.3, .3], [9., nan]])
-VALID = jnp.array([[1, 1], [1, 1], [1, 1], [1, 0]], bool)
+REWARDS = np.array([[1., 0.], [.5, .4], [.3, .3], [9., nan]])
+VALID = np.array([[1, 1], [1, 1], [1, 1], [1, 0]], bool)
 MEAN = (.5**.5 + .1 * .5**.5) / 4
 
 
@@ -28,7 +28,7 @@ def test_ema_std(step, ema, kept, expected):
 
 def test_a_mean_of_zero_keeps_all():
   keep_P, ema = reward_std_filter.running_mean(
-      jnp.ones((2, 3)), jnp.ones((2, 3), bool), jnp.float32(0), 20)
+      np.ones((2, 3)), np.ones((2, 3), bool), jnp.float32(0), 20)
   assert keep_P.all() and ema == 0
 
 

@@ -9,7 +9,8 @@ import pytest
 from rlx.advantages import combine, group, temporal, turns as eager
 from tests import whole
 
-group, temporal, turns = map(whole.compile_module, (group, temporal, eager))
+group, temporal = map(whole.compile_module, (group, temporal))
+turns = whole.compile_module(eager, whole.UNSIMPLIFIED)
 
 nan = np.nan
 P, G, T = 4, 5, 20
@@ -52,11 +53,17 @@ def episodes(seed, most_turns=4):
               turn_prefix_BT=prefix_BT, learn_BT=learn_BT, learn_PG=learn_PG)
 
 
+def call_all(fn, columns, **options):
+  """What a function gives for the columns it reads, in rows of one width, 2T."""
+  names, more = inspect.signature(fn).parameters, 2 * T - columns["learn_BT"].shape[1]
+  return fn(**{k: x if k == "learn_PG" else np.pad(x, ((0, 0), (0, more)))
+               for k, x in columns.items() if k in names}, **options)
+
+
 def call(fn, columns, **options):
-  """The advantages that a function gives for the columns it reads."""
-  names = inspect.signature(getattr(eager, fn.__name__)).parameters
-  out = fn(**{k: jnp.asarray(x) for k, x in columns.items() if k in names}, **options)
-  return np.asarray(out[0] if isinstance(out, tuple) else out)
+  """The advantages."""
+  out = call_all(fn, columns, **options)
+  return np.asarray(out[0] if isinstance(out, tuple) else out)[:, :columns["learn_BT"].shape[1]]
 
 
 # The same by loops. An episode is a list of turns, and a turn a list of its tokens' columns.
@@ -210,11 +217,9 @@ def test_the_random_episodes_have_what_is_to_be_tested():
 
 @named
 def test_what_was_read_has_no_effect(fn, by_loops, options):
-  """NaN, numbers and ends on observations, padding and rows that are not valid; eager and jit."""
+  """NaN, numbers and ends on observations, padding and rows that are not valid."""
   columns = episodes(0)
   want_BT = call(fn, columns, **options)
-  np.testing.assert_allclose(call(getattr(eager, fn.__name__), columns, **options), want_BT,
-                             rtol=1e-12, atol=1e-12)
   draw, out = np.random.default_rng(1), ~columns["learn_BT"]
   def other(x):
     if x.shape != out.shape: return x
@@ -258,7 +263,8 @@ def test_observations_are_no_time(fn, by_loops, options):
     (turns.gigpo, dict(gamma=.95)), (turns.gigpo, dict(gamma=.95, use_std=True)),
     (turns.grpo, dict(norm="separate"))], ids=lambda x: getattr(x, "__name__", str(x)))
 def test_what_earns_the_same_has_exactly_no_advantage(fn, options):
-  """In float32 under jit, also after division by the spread. Turns have different lengths."""
+  """In float32 as in a run, also after division by the spread. Turns have different lengths."""
+  fn = getattr(whole.compile_module(eager), fn.__name__)
   with jax.enable_x64(False):
     learn_BT, turn_BT = np.zeros((4, 12), bool), np.zeros((4, 12), int)
     rewards_BT, prefix_BT = np.zeros((4, 12), np.float32), np.zeros((4, 12), int)
@@ -268,7 +274,7 @@ def test_what_earns_the_same_has_exactly_no_advantage(fn, options):
         at = slice(start + k % 2, start + k % 2 + n)
         learn_BT[b, at], turn_BT[b, at], prefix_BT[b, at] = True, k, k + 10 * (b // 2)
         # Of the last the rewards are different: they are z-scored apart from the others.
-        rewards_BT[b, at.stop - 1] = [.1, .1, .1, .7][k] if fn is turns.grpo else [
+        rewards_BT[b, at.stop - 1] = [.1, .1, .1, .7][k] if fn.__name__ == "grpo" else [
             .3, .1, .2, .7][k]
         start = at.stop
     columns = dict(rewards_BT=rewards_BT, turn_BT=turn_BT, learn_BT=learn_BT,
@@ -321,7 +327,6 @@ def test_the_share_of_turns_that_are_alone():
   of_turns = [(b, k) for b in range(P * G) for k in find_turns(c, b)]
   want = np.mean([len(same_history(c, b, k)) == 1 for b, k in of_turns])
   for fn in (turns.prefix, turns.gigpo):
-    names = inspect.signature(getattr(eager, fn.__name__)).parameters
-    metrics = fn(**{k: jnp.asarray(x) for k, x in c.items() if k in names})[1]
+    metrics = call_all(fn, c)[1]
     assert 0 < want < 1 and set(metrics) == {"alone"}
     np.testing.assert_allclose(metrics["alone"], want, rtol=1e-12)

@@ -24,13 +24,13 @@ def scaled(x_BT, raw_B, learn_BT, learn_PG, largest_BT=None, *, scale: float = 1
   return x_BT / largest_BT if kind == "divide" else (x_BT + 1, dict(raw=raw_B, mean=x_BT.mean()))
 
 
-X_BT = jnp.array([[2., 4., nan], [nan, nan, 8.]])
-MASK_BT = jnp.array([[True, True, False], [True, False, True]])
-LEARN_PG = jnp.array([[True, False]])  # Of the second row nothing counts.
+X_BT = np.array([[2., 4., nan], [nan, nan, 8.]])
+MASK_BT = np.array([[True, True, False], [True, False, True]])
+LEARN_PG = np.array([[True, False]])  # Of the second row nothing counts.
 
 
 def test_values_outside_the_masks_are_0_before_and_after():
-  call = lambda x_BT, **options: scaled(x_BT, jnp.array([1., nan]), MASK_BT, LEARN_PG, **options)
+  call = lambda x_BT, **options: scaled(x_BT, np.array([1., nan]), MASK_BT, LEARN_PG, **options)
   np.testing.assert_array_equal(call(X_BT), [[.5, 1, 0], [0, 0, 0]])
   sum_BT, metrics = call(X_BT, kind="add")
   np.testing.assert_array_equal(sum_BT, [[3, 5, 0], [0, 0, 0]])
@@ -41,14 +41,14 @@ def test_values_outside_the_masks_are_0_before_and_after():
 
 
 def test_arguments_may_be_left_unmasked():
-  raw = method(unmasked=("x_B",))(lambda x_B, learn_B: jnp.isnan(x_B).sum())
-  assert raw(jnp.array([nan, nan]), jnp.array([True, False])) == 2
+  raw = method(unmasked=("x_B",))(lambda x_B, learn_B: np.isnan(x_B).sum())
+  assert raw(np.array([nan, nan]), np.array([True, False])) == 2
 
 
 def test_a_missing_statistic_is_of_the_rows_given():
-  args = X_BT[:1], jnp.ones(1), MASK_BT[:1], LEARN_PG[:, :1]
+  args = X_BT[:1], np.ones(1), MASK_BT[:1], LEARN_PG[:, :1]
   np.testing.assert_array_equal(scaled(*args, scale=2.), [[.25, .5, 0]])
-  np.testing.assert_array_equal(scaled(*args, jnp.full((1, 3), 8.)), [[.25, .5, 0]])
+  np.testing.assert_array_equal(scaled(*args, np.full((1, 3), 8.)), [[.25, .5, 0]])
   assert scaled.whole == dict(largest_BT=_largest)
 
 
@@ -59,7 +59,7 @@ def test_facts_signature_and_docstring_are_those_of_the_function():
 
 def test_axes_are_checked():
   with pytest.raises(ValueError, match="Axis T is 2 above but 3 in learn_BT"):
-    scaled(X_BT[:, :2], jnp.ones(2), MASK_BT, LEARN_PG)
+    scaled(X_BT[:, :2], np.ones(2), MASK_BT, LEARN_PG)
 
 
 def options(a: ranges.Share, b: ranges.Positive | None, c: Literal["x", "y"],

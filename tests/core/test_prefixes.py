@@ -2,6 +2,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from rlx.core import prefixes
+from tests import whole
+
+prefixes = whole.compile_module(prefixes)
 
 nan = np.nan
 

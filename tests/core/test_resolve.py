@@ -1,5 +1,4 @@
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -8,8 +7,8 @@ from rlx.core import records, resolve
 
 
 def _term():
-  z_BT = jnp.zeros((4, 3))
-  scored = records.Batch(action_BT=z_BT == 0, outcome_B=jnp.array([1., 0., np.nan, 1.]), group=4)
+  z_BT = np.zeros((4, 3))
+  scored = records.Batch(action_BT=z_BT == 0, outcome_B=np.array([1., 0., np.nan, 1.]), group=4)
   return combine.with_rewards(scored, scored.outcome_B)
 
 
@@ -23,7 +22,7 @@ def test_an_argument_of_the_whole_minibatch_is_given_or_computed():
   fn = resolve.resolve("losses", {"name": "policy.stable_reinforce", "width": 1.})
   assert set(fn.whole) == {"near_BT"} and "near_BT" not in fn.fields
   # The statistic is given the method's option: the mean is 1, the last row is too far.
-  ones_BT, a_BT = jnp.ones((3, 1)), jnp.array([[0.], [0.], [3.]])
+  ones_BT, a_BT = np.ones((3, 1)), np.array([[0.], [0.], [3.]])
   scored = records.Batch(action_BT=ones_BT == 1, outcome_B=ones_BT[:, 0], logps_BT=ones_BT,
                           old_logps_BT=ones_BT, advantages_BT=a_BT)
   np.testing.assert_array_equal(fn.whole["near_BT"](scored), [[True], [True], [False]])

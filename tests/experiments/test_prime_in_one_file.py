@@ -64,15 +64,25 @@ def assert_close_trees(tree, expected):
   jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=0, atol=1e-6), tree, expected)
 
 
-def test_it_computes_what_the_loop_computes(small):
-  config, params, tokenizer = weights.load(one.MODEL)
-  config = dataclasses.replace(config, remat=small.model.remat)  # For the same rounding.
-  questions = one.load_questions("train", one.QUESTIONS)
-  mine = one.train(config, params, tokenizer, questions)
-  theirs = steps_of_the_product(small)
-  verdicts = []
+def test_it_computes_what_the_loop_computes_and_reports_accuracy(small, monkeypatch, capsys):
+  train, steps, verdicts = one.train, [], []
+  def train_as_the_product(config, *args):
+    config = dataclasses.replace(config, remat=small.model.remat)  # For the same rounding.
+    for step in train(config, *args):
+      steps.append(jax.tree.map(np.array, step))
+      yield step
+  monkeypatch.setattr(one, "STEPS", STEPS)
+  monkeypatch.setattr(one, "train", train_as_the_product)
+  one.main()
+  lines = capsys.readouterr().out.splitlines()
+  assert [line.split()[:2] for line in lines] == [
+      ["before", "greedy"], ["before", "sampled"], ["step", "0"], ["after", "greedy"],
+      ["after", "sampled"]]
+  assert all(0 < float(line.split()[2]) < 1 for line in lines if "[" in line)
+
+  _, params, _ = weights.load(one.MODEL)
   for number, (policy, prm, done), (state, rollouts, batch, rewards_BT) in zip(
-      range(STEPS), mine, theirs):
+      range(STEPS), steps, steps_of_the_product(small)):
     for name in ("tokens_BS", "completion_len_B", "finish_B"):
       np.testing.assert_array_equal(getattr(done["rollouts"], name), getattr(rollouts, name))
     np.testing.assert_array_equal(done["outcome_PG"], batch.outcome_PG)
@@ -82,16 +92,7 @@ def test_it_computes_what_the_loop_computes(small):
     verdicts.append(done["outcome_PG"])
     assert_close_trees(policy, state.policy)
     assert_close_trees(prm, state.prm)
+  assert len(verdicts) == STEPS
   assert not verdicts[0].all(axis=1).any() and (verdicts[0].max(axis=1) == 0).any()
   moved = [np.abs(x - y).max() for x, y in zip(*map(jax.tree.leaves, (policy, params)))]
   assert min(moved) > 1e-4
-
-
-def test_the_program_reports_accuracy_before_and_after(small, monkeypatch, capsys):
-  monkeypatch.setattr(one, "STEPS", 1)
-  one.main()
-  lines = capsys.readouterr().out.splitlines()
-  assert [line.split()[:2] for line in lines] == [
-      ["before", "greedy"], ["before", "sampled"], ["step", "0"], ["after", "greedy"],
-      ["after", "sampled"]]
-  assert all(0 < float(line.split()[2]) < 1 for line in lines if "[" in line)

@@ -1,4 +1,3 @@
-import jax.numpy as jnp
 import numpy as np
 
 from rlx.losses import auxiliary
@@ -11,10 +10,10 @@ nan = np.nan
 
 def test_last_token():
   # r = 0.1 (l + 20): 1.5, 0, 0.5, 0.2; one is not valid, one was cut off.
-  logps_B = jnp.array([-5., -20, -15, -18, nan, 0.])
-  outcome_B = jnp.array([1., 0, 0, 0, nan, 1])
-  learn_B = jnp.array([1, 1, 1, 1, 0, 1], bool)
-  finish_B = jnp.array([1, 1, 2, 1, 1, 0])
+  logps_B = np.array([-5., -20, -15, -18, nan, 0.])
+  outcome_B = np.array([1., 0, 0, 0, nan, 1])
+  learn_B = np.array([1, 1, 1, 1, 0, 1], bool)
+  finish_B = np.array([1, 1, 2, 1, 1, 0])
   loss = lambda **o: auxiliary.last_token(logps_B, outcome_B, learn_B, finish_B, c_ref=-20., **o)
   # (1.5 - 1)^2 = 0.25; 0, 0.25 and 0.04.
   got = loss(balanced=False)
@@ -25,9 +24,9 @@ def test_last_token():
 
 
 def test_rehearsal_is_a_mean_over_stored_tokens():
-  logps_BT = jnp.log(jnp.array([[.1, .5], [.4, .9]]))
-  ref_BT = jnp.log(jnp.array([[.2, nan], [.2, .9]]))
-  stored_BT = jnp.array([[1, 0], [1, 1]], bool)
+  logps_BT = np.log(np.array([[.1, .5], [.4, .9]]))
+  ref_BT = np.log(np.array([[.2, nan], [.2, .9]]))
+  stored_BT = np.array([[1, 0], [1, 1]], bool)
   # u = 1/2, 2 and 1: u - 1 - log u = .193 and .307, of the catalogue's vector.
   got = auxiliary.rehearsal(logps_BT, ref_BT, stored_BT)
   np.testing.assert_allclose([got.total, got.weight], [.19315 + .30685, 3], atol=1e-5)

@@ -9,7 +9,7 @@ from tests import whole
 distribution = whole.compile_module(distribution)
 
 nan = np.nan
-MASK = jnp.array([[True, True, True], [True, False, False], [False] * 3])
+MASK = np.array([[True, True, True], [True, False, False], [False] * 3])
 DRAW = np.random.default_rng(0)
 
 
@@ -21,9 +21,9 @@ def draw(low=-2.0, high=-0.1, shape=(3, 3)):
 def test_rover():
   # Q = 2 (.1, .3, -.2), 2 (.5); V of the next token 2 (.2, -.1), 0; A = 1 and -1.
   #   (.2 - 1 - .4)^2 = 1.44, (.6 - 1 + .2)^2 = .04, (-.4 - 1)^2 = 1.96, (1 + 1)^2 = 4
-  change_BT = jnp.array([[.1, .3, -.2], [.5, nan, nan], [nan] * 3])
-  mean_BT = jnp.array([[9., .2, -.1], [9., nan, nan], [nan] * 3])
-  a_BT = jnp.array([[1.] * 3, [-1., nan, nan], [nan] * 3])
+  change_BT = np.array([[.1, .3, -.2], [.5, nan, nan], [nan] * 3])
+  mean_BT = np.array([[9., .2, -.1], [9., nan, nan], [nan] * 3])
+  a_BT = np.array([[1.] * 3, [-1., nan, nan], [nan] * 3])
   old_BT, old_mean_BT = draw(), draw()
   args = old_BT + change_BT, old_BT, old_mean_BT + mean_BT, old_mean_BT, a_BT, MASK
   np.testing.assert_allclose(distribution.rover(*args, rho=2.),
@@ -45,16 +45,16 @@ def test_rover_at_rest_is_twice_reinforce():
 
 # Entropies of a row of 5 and its .5 quantile, 3: tokens 3 and 4 are forks. Token 4 is
 # the most likely one, token 3 is not.
-ROW = jnp.ones((1, 5), bool)
-ENTROPY = jnp.array([[1., 2., 3., 4., 5.]])
-LOGPS = jnp.log(jnp.array([[.2, .3, .4, .1, .5]]))
-TOP = jnp.log(jnp.array([[[.6, .2], [.4, .3], [.4, .3], [.7, .1], [.5, .2]]]))
-RATIO = jnp.array([[1., 1.1, .9, 1.1, .9]])
+ROW = np.ones((1, 5), bool)
+ENTROPY = np.array([[1., 2., 3., 4., 5.]])
+LOGPS = np.log(np.array([[.2, .3, .4, .1, .5]]))
+TOP = np.log(np.array([[[.6, .2], [.4, .3], [.4, .3], [.7, .1], [.5, .2]]]))
+RATIO = np.array([[1., 1.1, .9, 1.1, .9]])
 
 
 @pytest.mark.parametrize("sign", [1., -1.])
 def test_simko_keeps_the_value_and_shares_the_gradient(sign):
-  args = LOGPS - jnp.log(RATIO), TOP, ENTROPY, sign * jnp.ones((1, 5)), ROW
+  args = LOGPS - np.log(RATIO), TOP, ENTROPY, sign * np.ones((1, 5)), ROW
   simko = lambda x, top: distribution.simko(x, args[0], top, *args[2:], alpha=.2, quantile=.5,
                                             penalty=1.5)[0]
   loss = simko(LOGPS, TOP)
@@ -81,22 +81,22 @@ def test_lp_reg():
   # may be guarded, the first has a proxy above it, the second was taken for noise. The
   # last token is rarer than all, but right. Ratios 1 and, for the first, 20: its plain
   # loss is 20, elsewhere rho is clipped to 10. k3 at d = ln(.01 / .02): 2 - ln 2 - 1.
-  p = jnp.array([[.01, .02, .3, .4, .001]])
-  proxy = jnp.array([[jnp.log(.02), -1e4, 0., 0., 0.]])
-  ratio = jnp.array([[20., 1., 1., 20., 20.]])
-  a = jnp.array([[-1., -1., -1., -1., 1.]])
+  p = np.array([[.01, .02, .3, .4, .001]])
+  proxy = np.array([[jnp.log(.02), -1e4, 0., 0., 0.]])
+  ratio = np.array([[20., 1., 1., 20., 20.]])
+  a = np.array([[-1., -1., -1., -1., 1.]])
   lp_reg = lambda x, **o: distribution.lp_reg(
-      x, jnp.log(p / ratio), proxy, a, ROW, fraction=.5, kl_coef=3., **o)[0]
+      x, np.log(p / ratio), proxy, a, ROW, fraction=.5, kl_coef=3., **o)[0]
   np.testing.assert_allclose(
-      lp_reg(jnp.log(p)), [[20 + 3 * (1 - np.log(2)), 1, 1, 20, -10]], rtol=1e-5)
+      lp_reg(np.log(p)), [[20 + 3 * (1 - np.log(2)), 1, 1, 20, -10]], rtol=1e-5)
   # The pull: d/d log pi of k3 is 1 - proxy / pi = -1. The gradient of rho is rho.
-  grad = jax.grad(lambda x: jnp.sum(lp_reg(x)))(jnp.log(p))
+  grad = jax.grad(lambda x: jnp.sum(lp_reg(x)))(np.log(p))
   np.testing.assert_allclose(grad, [[20 - 3, 1, 1, 20, 0]], rtol=1e-5)
 
 
 def test_lp_reg_without_candidates_is_ppo():
   logps_BT, old_BT, proxy_BT, a_BT = draw(), draw(), draw(), draw(-1., 1.)
-  for a, fraction in ((a_BT, 0.), (jnp.abs(a_BT), 1.)):
+  for a, fraction in ((a_BT, 0.), (np.abs(a_BT), 1.)):
     ppo, _ = policy.ppo_clip(logps_BT, old_BT, a, MASK, clip_low=1., clip_high=9.)
     got, _ = distribution.lp_reg(logps_BT, old_BT, proxy_BT, a, MASK, fraction=fraction)
     np.testing.assert_array_equal(got, ppo)

@@ -15,7 +15,7 @@ nan = np.nan
 
 
 def test_ratio_stays_finite():
-  args = jnp.array([[0.]]), jnp.array([[-1e4]]), jnp.array([[-1.]]), jnp.ones((1, 1), bool)
+  args = np.array([[0.]]), np.array([[-1e4]]), np.array([[-1.]]), np.ones((1, 1), bool)
   for fn in (policy.ppo_clip, policy.cispo, policy.sapo, policy.dppo_tv, policy.dro):
     loss_of = lambda x: resolve.split_metrics(fn(x, *args[1:]))[0]
     assert np.isfinite(loss_of(args[0])).all()
@@ -23,13 +23,13 @@ def test_ratio_stays_finite():
 
 
 def test_without_tokens_to_hold_back_kl_cov_is_the_plain_loss():
-  logps_BT, a_BT = jnp.array([[-1., -3.]]), jnp.array([[3., -1.]])
-  got = policy.kl_cov(logps_BT, logps_BT - .1, a_BT, jnp.ones((1, 2), bool), fraction=0.0)
+  logps_BT, a_BT = np.array([[-1., -3.]]), np.array([[3., -1.]])
+  got = policy.kl_cov(logps_BT, logps_BT - .1, a_BT, np.ones((1, 2), bool), fraction=0.0)
   np.testing.assert_allclose(got, [[-3 * np.exp(.1), np.exp(.1)]], rtol=1e-6)
 
 
 def test_divergence_is_flat_where_nothing_differs():
-  x = jnp.array([[-1.0]])
+  x = np.array([[-1.0]])
   for kind in ("abs", "k2", "k3", "k1+"):
     np.testing.assert_array_equal(
         jax.grad(lambda a: jnp.sum(divergence.estimate(a, x, kind=kind)))(x), 0)
@@ -37,31 +37,31 @@ def test_divergence_is_flat_where_nothing_differs():
 
 # ------------------------------------------------------------------------- PRM
 
-ONE = jnp.ones((4, 1), bool)
-Z = jnp.array([[2.], [-1.], [.5], [nan]])     # Log-ratios; the last verdict is unknown.
+ONE = np.ones((4, 1), bool)
+Z = np.array([[2.], [-1.], [.5], [nan]])     # Log-ratios; the last verdict is unknown.
 soft = lambda x: np.log1p(np.exp(x))
 
 
 def test_fractional_verdicts_pair_by_order():
-  outcome_PG, z_B1 = jnp.array([[.2, .6]]), jnp.array([[1.], [3.]])
-  got = prm.dpo(z_B1, jnp.zeros_like(z_B1), ONE[:2], outcome_PG, jnp.ones((1, 2), bool),
+  outcome_PG, z_B1 = np.array([[.2, .6]]), np.array([[1.], [3.]])
+  got = prm.dpo(z_B1, np.zeros_like(z_B1), ONE[:2], outcome_PG, np.ones((1, 2), bool),
                 prm_beta=1.0)
   np.testing.assert_allclose(got.total, soft(-2), rtol=1e-6)
 
 
 def test_no_pairs_no_loss():
   for fn in (prm.dpo, prm.nca, prm.kto_even):
-    got = fn(Z[:2], jnp.zeros((2, 1)), ONE[:2], jnp.ones((1, 2)), jnp.ones((1, 2), bool), .05)
+    got = fn(Z[:2], np.zeros((2, 1)), ONE[:2], np.ones((1, 2)), np.ones((1, 2), bool), .05)
     assert got.total == 0 and got.weight == 0 and got.mean() == 0
 
 
 def test_padding_of_kto_even_is_inert_where_there_are_as_many_tokens_as_statistics():
   """Two: the statistics of a row then have the shape of its mask."""
-  outcome_PG, learn_PG = jnp.array([[1., 0.]]), jnp.ones((1, 2), bool)
+  outcome_PG, learn_PG = np.array([[1., 0.]]), np.ones((1, 2), bool)
   def slopes(width):
-    mask_BT = jnp.arange(width)[None] < jnp.ones((2, 1))
+    mask_BT = np.arange(width)[None] < np.ones((2, 1))
     logps_BT = jnp.where(mask_BT, Z[:2], nan)
-    return jax.grad(lambda x_BT: prm.kto_even(x_BT, jnp.zeros((2, width)), mask_BT, outcome_PG,
+    return jax.grad(lambda x_BT: prm.kto_even(x_BT, np.zeros((2, width)), mask_BT, outcome_PG,
                                               learn_PG, 1.0).total)(logps_BT)[:, :1]
   np.testing.assert_allclose(slopes(2), slopes(3), rtol=1e-6)
 
@@ -69,7 +69,7 @@ def test_padding_of_kto_even_is_inert_where_there_are_as_many_tokens_as_statisti
 def test_kto_baseline_is_clamped_and_detached():
   sigmoid = lambda x: 1 / (1 + np.exp(-x))
   def loss(ratio):
-    return prm.kto(Z[:2], jnp.zeros((2, 1)), ONE[:2], jnp.array([1., 0.]), jnp.ones(2, bool),
+    return prm.kto(Z[:2], np.zeros((2, 1)), ONE[:2], np.array([1., 0.]), np.ones(2, bool),
                    jnp.array([ratio, nan]), prm_beta=1.0, weight_wrong=2.0)
   np.testing.assert_allclose(loss(-9.).total, 1 - sigmoid(2.) + 2 * (1 - sigmoid(1.)), rtol=1e-5)
   np.testing.assert_allclose(loss(.5).total, 1 - sigmoid(1.5) + 2 * (1 - sigmoid(1.5)), rtol=1e-5)
@@ -77,9 +77,9 @@ def test_kto_baseline_is_clamped_and_detached():
 
 
 def test_diagnostics():
-  logps_BT, old_BT = jnp.array([[0., -1., nan]]), jnp.array([[-.5, -1., nan]])
+  logps_BT, old_BT = np.array([[0., -1., nan]]), np.array([[-.5, -1., nan]])
   scored = records.Batch(
-      action_BT=jnp.array([[True, True, False]]), outcome_B=jnp.ones(1), logps_BT=logps_BT,
+      action_BT=np.array([[True, True, False]]), outcome_B=np.ones(1), logps_BT=logps_BT,
       old_logps_BT=old_BT, sampler_logps_BT=old_BT + .1)
   got = {k: float(v.mean()) for k, v in diagnostics.policy(scored).items()}
   np.testing.assert_allclose(got["old_kl"], -.25, rtol=1e-6)
@@ -90,9 +90,9 @@ def test_diagnostics():
 
 def test_means_of_what_methods_return():
   """Over valid tokens, over rows that have one, and a number itself, however it is cut."""
-  mask_BT = jnp.array([[True, True], [True, False], [False, False]])
-  x_BT = jnp.array([[True, False], [True, True], [True, True]])
-  got = diagnostics.means(dict(token=x_BT, row=jnp.array([1., 3., nan]), whole=5.), mask_BT)
+  mask_BT = np.array([[True, True], [True, False], [False, False]])
+  x_BT = np.array([[True, False], [True, True], [True, True]])
+  got = diagnostics.means(dict(token=x_BT, row=np.array([1., 3., nan]), whole=5.), mask_BT)
   assert {k: float(v.mean()) for k, v in got.items()} == dict(
       token=pytest.approx(2/3), row=2, whole=5)
   parts = [diagnostics.means(dict(token=x_BT[i], whole=5.), mask_BT[i])
@@ -125,7 +125,7 @@ def test_clip_fractions_are_of_the_tokens_that_have_no_gradient(name, options):
   logps_BT = old_BT + draw.normal(scale=.4, size=shape) + moved_B1
   fill = lambda x_BT: jnp.asarray(np.where(mask_BT, x_BT, nan), jnp.float32)
   scored = records.Batch(
-      action_BT=jnp.asarray(mask_BT), outcome_B=jnp.ones(6), group=3, old_logps_BT=fill(old_BT),
+      action_BT=jnp.asarray(mask_BT), outcome_B=np.ones(6), group=3, old_logps_BT=fill(old_BT),
       sampler_logps_BT=fill(old_BT), old_min_p_logps_BT=fill(old_BT), advantages_BT=fill(a_BT))
   fn = resolve.resolve("losses", dict(options, name=name))
 

@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 
 from rlx.losses import reward_model
+from tests import whole
+
+reward_model = whole.compile_module(reward_model)
 
 nan = np.nan
-VALID = jnp.array([True, True, False])
-PAIR = jnp.array([2., 0., nan]), jnp.array([1., 2., nan])    # D = 1, -2.
-ROWS = jnp.array([2., -1., nan]), jnp.array([1., .25, nan])  # Scores, labels.
+VALID = np.array([True, True, False])
+PAIR = np.array([2., 0., nan]), np.array([1., 2., nan])    # D = 1, -2.
+ROWS = np.array([2., -1., nan]), np.array([1., .25, nan])  # Scores, labels.
 
 
 def soft(x): return np.log1p(np.exp(x))
@@ -27,14 +30,14 @@ def test_pairs(name, extra, options, expected):
 
 
 def test_strong_preferences_count_more():
-  got = reward_model.scaled_bradley_terry(*PAIR, jnp.array([3., 1., nan]), VALID)
+  got = reward_model.scaled_bradley_terry(*PAIR, np.array([3., 1., nan]), VALID)
   np.testing.assert_allclose([got.total, got.weight], [3 * soft(-1) + soft(2), 2], rtol=1e-6)
 
 
 @pytest.mark.parametrize("gap", [100., -100.])
 def test_far_pairs_have_finite_slopes(gap):
-  loss = lambda x: reward_model.bradley_terry(x, jnp.zeros(1), jnp.ones(1, bool)).total
-  assert np.isfinite(jax.grad(loss)(jnp.array([gap]))).all()
+  loss = lambda x: reward_model.bradley_terry(x, np.zeros(1), np.ones(1, bool)).total
+  assert np.isfinite(jax.grad(loss)(np.array([gap]))).all()
 
 
 def test_rows():
@@ -44,26 +47,26 @@ def test_rows():
 
 
 def test_balanced_is_the_mean_of_both_classes():
-  scores_N, labels_N = jnp.array([3., 1., 2., 5., nan]), jnp.array([1., 0., 0., 0., nan])
-  valid_N = jnp.array([True] * 4 + [False])
+  scores_N, labels_N = np.array([3., 1., 2., 5., nan]), np.array([1., 0., 0., 0., nan])
+  valid_N = np.array([True] * 4 + [False])
   for fn, each in ((reward_model.mse, [4., 1., 4., 25.]),
                    (reward_model.bce, [soft(-3), soft(1), soft(2), soft(5)])):
     got = fn(scores_N, labels_N, valid_N, balanced=True)
     np.testing.assert_allclose(got.mean(), (each[0] + np.mean(each[1:])) / 2, rtol=1e-6)
   # One class alone keeps its half.
-  got = reward_model.mse(jnp.array([3., 2.]), jnp.ones(2), jnp.ones(2, bool), balanced=True)
+  got = reward_model.mse(np.array([3., 2.]), np.ones(2), np.ones(2, bool), balanced=True)
   np.testing.assert_allclose(got.mean(), 2.5 / 2, rtol=1e-6)
 
 
 def test_yes_no():
-  yes_N, no_N = jnp.array([3., 0., nan]), jnp.array([1., 1., nan])
+  yes_N, no_N = np.array([3., 0., nan]), np.array([1., 1., nan])
   got = reward_model.yes_no(yes_N, no_N, ROWS[1], VALID)
   np.testing.assert_allclose(got.total, soft(2) - 2 + soft(-1) + .25, rtol=1e-6)
   # Two rationales; one; none.
   got = reward_model.yes_no_score(
-      jnp.array([[3., 0.], [1., nan], [nan, nan]]),
-      jnp.array([[1., 1.], [1., nan], [nan, 0.]]),
-      jnp.array([[True, True], [True, False], [False, False]]))
+      np.array([[3., 0.], [1., nan], [nan, nan]]),
+      np.array([[1., 1.], [1., nan], [nan, 0.]]),
+      np.array([[True, True], [True, False], [False, False]]))
   np.testing.assert_allclose(got, [(sigmoid(2) + sigmoid(-1)) / 2, .5, 0], rtol=1e-6)
 
 
@@ -72,7 +75,7 @@ def test_yes_no():
     ("mse", 2, {}), ("mse", 2, dict(balanced=True)), ("yes_no", 3, {}),
     ("scaled_bradley_terry", 3, {})])
 def test_invalid_rows_have_no_gradient(name, arrays, options):
-  x = jnp.where(VALID, jnp.linspace(.1, .9, 3 * arrays).reshape(arrays, 3), nan)
+  x = jnp.where(VALID, np.linspace(.1, .9, 3 * arrays).reshape(arrays, 3), nan)
   grad = jax.grad(lambda x: getattr(reward_model, name)(*x, VALID, **options).total)(x)
   assert np.isfinite(grad).all() and np.any(grad != 0)
   np.testing.assert_array_equal(grad[:, ~VALID], 0)

@@ -7,8 +7,8 @@ from rlx.core import records, resolve
 from rlx.losses import rollout_correction
 
 nan = np.nan
-MASK = jnp.array([[True, True, True], [True, False, False], [False] * 3])
-OLD = jnp.array([[-1., -2., -3.], [-1., nan, nan], [nan] * 3])
+MASK = np.array([[True, True, True], [True, False, False], [False] * 3])
+OLD = np.array([[-1., -2., -3.], [-1., nan, nan], [nan] * 3])
 # pi_old / mu; their product is 4 in the first row.
 RATIO = np.array([[2., .5, 4.], [.25, nan, nan], [nan] * 3])
 SAMPLER = OLD - np.log(RATIO)
@@ -28,10 +28,10 @@ def test_weights(fn, options, expected):
 
 def test_opsm():
   # mean log(mu / pi) is .3 in the first row and .6 in the second.
-  logps_BT = jnp.array([[-1., -1., nan], [-1., -1., -1.]])
-  sampler_BT = logps_BT + jnp.array([[.1, .5, 0.], [.6, .6, .6]])
-  mask_BT = jnp.array([[True, True, False], [True] * 3])
-  a_BT = jnp.array([[-1., -1., nan], [-1., 1., 0.]])
+  logps_BT = np.array([[-1., -1., nan], [-1., -1., -1.]])
+  sampler_BT = logps_BT + np.array([[.1, .5, 0.], [.6, .6, .6]])
+  mask_BT = np.array([[True, True, False], [True] * 3])
+  a_BT = np.array([[-1., -1., nan], [-1., 1., 0.]])
   got = rollout_correction.opsm(logps_BT, sampler_BT, a_BT, mask_BT)
   np.testing.assert_array_equal(got, [[1, 1, 0], [0, 1, 1]])
   got = rollout_correction.opsm(logps_BT, sampler_BT, a_BT, mask_BT, delta=.2)
@@ -41,8 +41,8 @@ def test_opsm():
 @pytest.mark.parametrize("name", resolve.list_functions(rollout_correction))
 def test_agreement_weighs_one_and_nothing_is_learned_through_it(name):
   fn = resolve.resolve("losses", {"name": f"rollout_correction.{name}"})
-  scored = records.Batch(action_BT=MASK, outcome_B=jnp.zeros(3), old_logps_BT=OLD,
-                          advantages_BT=-jnp.ones((3, 3)))
+  scored = records.Batch(action_BT=MASK, outcome_B=np.zeros(3), old_logps_BT=OLD,
+                          advantages_BT=-np.ones((3, 3)))
   weigh = lambda x_BT: fn(scored.replace(logps_BT=x_BT, sampler_logps_BT=x_BT))
   np.testing.assert_array_equal(weigh(OLD), 1.0 * MASK)
   grad = jax.grad(lambda x, y: jnp.sum(fn(scored.replace(
@@ -51,7 +51,7 @@ def test_agreement_weighs_one_and_nothing_is_learned_through_it(name):
 
 
 def test_far_apart_stays_finite():
-  far_BT = jnp.array([[-1e4, 0.]])
+  far_BT = np.array([[-1e4, 0.]])
   for old, sampler in ((far_BT, 0 * far_BT), (0 * far_BT, far_BT)):
-    got = rollout_correction.icepop(old, sampler, jnp.ones((1, 2), bool), low=0., high=jnp.inf)
+    got = rollout_correction.icepop(old, sampler, np.ones((1, 2), bool), low=0., high=np.inf)
     assert np.isfinite(got).all()

@@ -9,12 +9,12 @@ from tests import whole
 token_weight = whole.compile_module(token_weight)
 
 nan = np.nan
-MASK = jnp.array([[True, True, True], [True, False, False], [False] * 3])
+MASK = np.array([[True, True, True], [True, False, False], [False] * 3])
 
 
 def test_top_of_each_completion():
-  entropy_BT = jnp.array([[1., 2., 3., 6.], [9., nan, nan, nan], [4., 5., nan, nan], [nan] * 4])
-  mask_BT = ~jnp.isnan(entropy_BT)
+  entropy_BT = np.array([[1., 2., 3., 6.], [9., nan, nan, nan], [4., 5., nan, nan], [nan] * 4])
+  mask_BT = ~np.isnan(entropy_BT)
   # Edges 2.5, 9 and 4.5. Of all seven together the edge would be 4.
   got = token_weight.top(entropy_BT, mask_BT, fraction=0.5, over="completion")
   np.testing.assert_array_equal(got, [[0, 0, 1, 1], [1, 0, 0, 0], [0, 1, 0, 0], [0] * 4])
@@ -22,10 +22,10 @@ def test_top_of_each_completion():
 
 # omega: |.99 (ln .01 + 2)| = 2.5791; half of it by half the advantage; (about) none
 # where ln p = -H; and |2 * -2 * .5 (ln .5 + 1)| = .6137 by a ratio of 2.
-LOGPS = jnp.log(jnp.array([[.01, .01, .5], [.5, nan, nan], [nan] * 3]))
-OLD = LOGPS - jnp.log(jnp.array([[1., 1., 1.], [2., 1., 1.], [1.] * 3]))
-A = jnp.array([[1., -.5, 3.], [-2., nan, nan], [nan] * 3])
-ENTROPY = jnp.array([[2., 2., np.log(2)], [1., nan, nan], [nan] * 3])
+LOGPS = np.log(np.array([[.01, .01, .5], [.5, nan, nan], [nan] * 3]))
+OLD = LOGPS - np.log(np.array([[1., 1., 1.], [2., 1., 1.], [1.] * 3]))
+A = np.array([[1., -.5, 3.], [-2., nan, nan], [nan] * 3])
+ENTROPY = np.array([[2., 2., np.log(2)], [1., nan, nan], [nan] * 3])
 SHARE = np.array([[1, .5, 0], [.6137056 / 2.5791187, 0, 0], [0] * 3])
 
 

@@ -13,13 +13,13 @@ nan = np.nan
 # tokens in the first prompt, one in the second, whose last verdict is unknown.
 P_BM = np.array([[.5, .5], [.8, .2], [.25, 1.], [.3, nan], [.6, nan], [nan, nan]])
 BASE_BM = np.array([[.4, .1]] * 3 + [[.5, nan]] * 3)
-MASK_BM = jnp.array([[True, True]] * 3 + [[True, False]] * 3)
-VALID_PG = jnp.array([[True] * 3, [True, True, False]])
-LENGTHS_B = jnp.array([10, 1, 100, 10, 10, 0])
-OUTCOME_B = jnp.array([1., 0., 1., 1., 1., nan])
+MASK_BM = np.array([[True, True]] * 3 + [[True, False]] * 3)
+VALID_PG = np.array([[True] * 3, [True, True, False]])
+LENGTHS_B = np.array([10, 1, 100, 10, 10, 0])
+OUTCOME_B = np.array([1., 0., 1., 1., 1., nan])
 
 
-def log(x): return jnp.log(jnp.array(x, jnp.float32))
+def log(x): return np.log(np.array(x, jnp.float32))
 
 
 def rewards(p=P_BM, base=BASE_BM, mask=MASK_BM, valid=VALID_PG, **options):
@@ -67,7 +67,7 @@ def test_jepo_credits_what_a_completion_adds_to_the_bound():
   np.testing.assert_allclose(rewards(agg="log_mean_exp"), [*expected, 0], rtol=2e-5)
   # Alone there is no rival.
   assert rewards(agg="log_mean_exp", use_gate=True)[1] == 0
-  lone = jnp.array([[True, False, False], [False, False, False]])
+  lone = np.array([[True, False, False], [False, False, False]])
   np.testing.assert_array_equal(rewards(agg="log_mean_exp", valid=lone), np.zeros(6))
 
 
@@ -105,7 +105,7 @@ def test_efficiency():
   # longer but as likely. In the second prompt lengths tie.
   def ranked(p, lengths, **options):
     return np.asarray(likelihood.efficiency(
-        log(p), MASK_BM, VALID_PG, jnp.array(lengths), OUTCOME_B,
+        log(p), MASK_BM, VALID_PG, np.array(lengths), OUTCOME_B,
         **dict(dict(len_norm="none", use_gate=False), **options)))
   np.testing.assert_array_equal(ranked(P_BM, LENGTHS_B), np.zeros(6))
   p = P_BM.copy()
@@ -121,11 +121,11 @@ def test_turn_gain():
   # geo_p of the answer: .1 before, then .4, .2 and .9. The first row has three steps and
   # an EOS, the last step is the outcome's; the second has one; the third does not count.
   p_BJ1 = np.array([[.1, .4, .2, .9], [.3, nan, nan, nan], [nan] * 4])[:, :, None]
-  mask_BM = jnp.ones((3, 2), bool)
+  mask_BM = np.ones((3, 2), bool)
   p_BJM = np.concatenate([p_BJ1 / 2, p_BJ1 * 2], axis=2)
-  mask_BT = jnp.arange(6)[None, :] < jnp.array([[5], [3], [4]])
-  ends_BT = jnp.array([[1, 0, 1, 1, 0, 1], [0, 0, 1, 1, 0, 0], [1, 1, 0, 0, 0, 0]], bool)
-  learn_B = jnp.array([True, True, False])
+  mask_BT = np.arange(6)[None, :] < np.array([[5], [3], [4]])
+  ends_BT = np.array([[1, 0, 1, 1, 0, 1], [0, 0, 1, 1, 0, 0], [1, 1, 0, 0, 0, 0]], bool)
+  learn_B = np.array([True, True, False])
   def gains(p_BJM, **options):
     return np.asarray(likelihood.turn_gain(log(p_BJM), mask_BM, mask_BT, learn_B, ends_BT,
                                            **options))
@@ -144,21 +144,21 @@ def test_turn_gain():
 
 def test_rewards_of_the_completion_itself():
   p_BT = np.array([[.5, .5, nan], [.9, .4, .1], [1., 1., 1.], [nan] * 3])
-  mask_BT = jnp.array([[1, 1, 0], [1, 1, 1], [1, 1, 1], [1, 1, 1]], bool)
-  learn_B = jnp.array([1, 1, 1, 0], bool)
+  mask_BT = np.array([[1, 1, 0], [1, 1, 1], [1, 1, 1], [1, 1, 1]], bool)
+  learn_B = np.array([1, 1, 1, 0], bool)
   # Perplexities 2, .036^-1/3, 1; without the prompt 4, 1 and 1: 1 - 2/4, below -1, 0.
   without = log([[.25, .25, nan], [1., 1., 1.], [1., 1., 1.], [nan] * 3])
   sar = likelihood.self_aligned(log(p_BT), without, mask_BT, learn_B)
   np.testing.assert_allclose(sar, [.5, -1, 0, 0], atol=1e-6)
   # The second gave an answer of two tokens, the third none.
-  span_BT = jnp.array([[0, 1, 0], [0, 1, 1], [0, 0, 0], [0, 1, 1]], bool)
+  span_BT = np.array([[0, 1, 0], [0, 1, 1], [0, 0, 0], [0, 1, 1]], bool)
   crew = lambda **o: likelihood.answer_confidence(log(p_BT), span_BT, learn_B, **o)
   np.testing.assert_allclose(crew(), [.5, .25, 0, 0], rtol=1e-5)
   np.testing.assert_allclose(crew(agg="prod_p"), [.5, .04, 0, 0], rtol=1e-5)
 
 
 def test_last_token():
-  self_logps_B, learn_B = jnp.array([-20., -25., -3., nan]), jnp.array([1, 1, 1, 0], bool)
+  self_logps_B, learn_B = np.array([-20., -25., -3., nan]), np.array([1, 1, 1, 0], bool)
   rewards = lambda **o: likelihood.last_token(self_logps_B, learn_B, c_ref=-23., **o)
   np.testing.assert_allclose(rewards(), [.3, 0, 1, 0], rtol=1e-6)
   np.testing.assert_allclose(rewards(use_clip=False, beta_v=.2), [.6, -.4, 4, 0], rtol=1e-6)

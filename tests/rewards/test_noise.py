@@ -3,11 +3,14 @@ import numpy as np
 import pytest
 
 from rlx.rewards import noise
+from tests import whole
+
+noise = whole.compile_module(noise)
 
 nan = np.nan
-OUTCOME_PG = jnp.array([[1., 1., 0., 0.], [1., nan, 0., .25]])
-VALID_PG = ~jnp.isnan(OUTCOME_PG)
-NOISE_PG = jnp.array([[.1, .5, .1, .5], [.5, .1, .5, .1]])
+OUTCOME_PG = np.array([[1., 1., 0., 0.], [1., nan, 0., .25]])
+VALID_PG = ~np.isnan(OUTCOME_PG)
+NOISE_PG = np.array([[.1, .5, .1, .5], [.5, .1, .5, .1]])
 
 
 @pytest.mark.parametrize("options, expected", [
@@ -42,7 +45,7 @@ def test_corrected_verdicts_are_unbiased():
   """On average, true verdicts of 1 and 0 give 1 and 0 or, with forward, 0 and -(1 - fp - fn)."""
   fp, fn = .15, .35
   errors_VV = np.array([[fn, 1 - fn], [1 - fp, fp]])  # True 1 and 0, stated 0 and 1.
-  stated_B, ok_B = jnp.array([0., 1.]), jnp.ones(2, bool)
+  stated_B, ok_B = np.array([0., 1.]), np.ones(2, bool)
   backward_B = noise.backward(stated_B, ok_B, false_positive=fp, false_negative=fn)
   np.testing.assert_allclose(errors_VV @ backward_B, [1, 0], atol=1e-6)
   forward_B = noise.forward(stated_B, ok_B, false_negative=fn)

@@ -3,16 +3,19 @@ import numpy as np
 import pytest
 
 from rlx.rewards import _segments, implicit, outcome
+from tests import whole
+
+implicit, outcome = map(whole.compile_module, (implicit, outcome))
 
 nan = np.nan
-MASK = jnp.array([[True, True, True, True], [True, True, False, False], [False] * 4])
-RATIO = jnp.array([[1., 2., 4., 8.], [16., 32., nan, nan], [nan] * 4])
-VALID = jnp.array([True, True, False])
+MASK = np.array([[True, True, True, True], [True, True, False, False], [False] * 4])
+RATIO = np.array([[1., 2., 4., 8.], [16., 32., nan, nan], [nan] * 4])
+VALID = np.array([True, True, False])
 
 
 def rewards(**options):
   options = dict(dict(norm="none", prm_beta=1.0), **options)
-  return implicit.process(RATIO, jnp.zeros_like(RATIO), MASK, VALID, **options)[0]
+  return implicit.process(RATIO, np.zeros_like(RATIO), MASK, VALID, **options)[0]
 
 
 @pytest.mark.parametrize("options, expected", [
@@ -22,8 +25,8 @@ def rewards(**options):
 def test_cascade(options, expected):
   # The second verifier's word counts where the first says no, 0.25 included.
   np.testing.assert_allclose(outcome.cascade(
-      jnp.array([1., 0., .25, nan]), jnp.array([0., .75, .5, 1.]),
-      jnp.array([True, True, True, False]), **options), expected)
+      np.array([1., 0., .25, nan]), np.array([0., .75, .5, 1.]),
+      np.array([True, True, True, False]), **options), expected)
 
 
 @pytest.mark.parametrize("options, expected", [
@@ -32,14 +35,14 @@ def test_cascade(options, expected):
 def test_stages(options, expected):
   # Right; parsed and half of the answer; right after a call that could not be parsed.
   np.testing.assert_allclose(outcome.stages(
-      jnp.array([1., 0., 1., nan]), jnp.array([[1., 1.], [1., .5], [0., 1.], [nan, nan]]),
-      jnp.array([True, True, True, False]), **options), expected, rtol=1e-6)
+      np.array([1., 0., 1., nan]), np.array([[1., 1.], [1., .5], [0., 1.], [nan, nan]]),
+      np.array([True, True, True, False]), **options), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("options", [dict(weights=(1., 1.)), dict(thresholds=(1.,))])
 def test_stages_of_other_scores_are_refused(options):
   with pytest.raises(ValueError, match="3 weights and 2 thresholds"):
-    outcome.stages(jnp.ones(1), jnp.ones((1, 2)), jnp.ones(1, bool), **options)
+    outcome.stages(np.ones(1), np.ones((1, 2)), np.ones(1, bool), **options)
 
 
 @pytest.mark.parametrize("options, expected", [
@@ -48,14 +51,14 @@ def test_stages_of_other_scores_are_refused(options):
     (dict(prm_beta=0.5, scale_by_beta=False), [[1, 2, 4, 8], [16, 32, 0, 0]]),
     (dict(granularity="completion"), [[0, 0, 0, 15], [0, 48, 0, 0]]),
     # Steps end after the second token; the last token always ends one.
-    (dict(granularity="step", step_ends_BT=jnp.array([[0, 1, 0, 0]] * 3, bool)),
+    (dict(granularity="step", step_ends_BT=np.array([[0, 1, 0, 0]] * 3, bool)),
      [[0, 3, 0, 12], [0, 48, 0, 0]]),
     (dict(include_last=False), [[1, 2, 4, 0], [16, 0, 0, 0]]),
     (dict(include_last=False, granularity="completion"), [[0, 0, 0, 7], [0, 16, 0, 0]]),
     # r_t + lam r_{t+1} + ...
     (dict(lam=0.5), [[4, 6, 8, 8], [32, 32, 0, 0]]),
     # The last token makes the sum the verdict: 1 - 7 and 0 - 16.
-    (dict(use_outcome=True, outcome_B=jnp.array([1., 0., nan])),
+    (dict(use_outcome=True, outcome_B=np.array([1., 0., nan])),
      [[1, 2, 4, -6], [16, -16, 0, 0]]),
 ], ids=["token", "beta", "no_beta", "completion", "step", "no_last", "no_last_completion",
         "lam", "outcome"])

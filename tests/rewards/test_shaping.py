@@ -8,8 +8,8 @@ from tests import whole
 shaping = whole.compile_module(shaping)
 
 nan = np.nan
-SCORES_PG = jnp.array([[.2, .6, 1., nan], [.5, .5, nan, nan], [.3, nan, nan, nan]])
-VALID_PG = ~jnp.isnan(SCORES_PG)
+SCORES_PG = np.array([[.2, .6, 1., nan], [.5, .5, nan, nan], [.3, nan, nan, nan]])
+VALID_PG = ~np.isnan(SCORES_PG)
 
 
 def sigmoid(x): return 1 / (1 + np.exp(-np.asarray(x, float)))
@@ -64,21 +64,21 @@ def test_lsc_saturates_above_the_quantile():
       .6 * (.5 + sigmoid(.8) + sigmoid(-1.5))]),
 ], ids=lambda o: o.get("kind", "mean") if isinstance(o, dict) else "")
 def test_ensemble(options, expected):
-  scores_BE = jnp.array([[.4, .2, .9], [.6, .6, .6], [nan] * 3])
-  got = shaping.ensemble(scores_BE, jnp.array([True, True, False]), **options)
+  scores_BE = np.array([[.4, .2, .9], [.6, .6, .6], [nan] * 3])
+  got = shaping.ensemble(scores_BE, np.array([True, True, False]), **options)
   np.testing.assert_allclose(got, expected + [0], rtol=1e-5)
 
 
 def test_stratified_ranks_within_a_verdict_and_never_across():
-  scores_PG = jnp.array([[.9, .1, .5, .3, nan], [.2, .2, .7, nan, nan]])
-  outcome_PG = jnp.array([[0., 1., 0., 0., 1.], [1., 1., 0., nan, nan]])
-  got = shaping.stratified(scores_PG, outcome_PG, ~jnp.isnan(scores_PG),
+  scores_PG = np.array([[.9, .1, .5, .3, nan], [.2, .2, .7, nan, nan]])
+  outcome_PG = np.array([[0., 1., 0., 0., 1.], [1., 1., 0., nan, nan]])
+  got = shaping.stratified(scores_PG, outcome_PG, ~np.isnan(scores_PG),
                            wrong_range=.1, right_range=.2)
   # Wrong: .3 .5 .9 -> 0, 1/3, 1. A lone one and ties are in the middle.
   np.testing.assert_allclose(
       got.reshape(2, 5), [[.1, 1, -.1 / 3, -.1, 0], [1, 1, 0, 0, 0]], atol=1e-6)
-  got = shaping.stratified(jnp.array([[0., 1., .5]]), jnp.ones((1, 3)),
-                           jnp.ones((1, 3), bool), right_range=.2)
+  got = shaping.stratified(np.array([[0., 1., .5]]), np.ones((1, 3)),
+                           np.ones((1, 3), bool), right_range=.2)
   np.testing.assert_allclose(got, [.8, 1.2, 1], rtol=1e-6)
 
 
@@ -95,16 +95,16 @@ NEAR = np.exp(-.5**2 / (2 * .1**2))   # Of rates 1/2 apart, 3.7e-6.
 ], ids=str)
 def test_unit_tests(options, weights):
   passed = np.array([[1, 1, 0], [1, 0, 1.]])
-  scores_BE = jnp.array([*passed, [nan] * 3, [nan] * 3, *passed, [nan] * 3, [nan] * 3])
-  learn_PG = jnp.array([[1, 1, 0, 0], [1, 1, 0, 0]], bool)
+  scores_BE = np.array([*passed, [nan] * 3, [nan] * 3, *passed, [nan] * 3, [nan] * 3])
+  learn_PG = np.array([[1, 1, 0, 0], [1, 1, 0, 0]], bool)
   got = shaping.unit_tests(scores_BE, learn_PG, **options)
   np.testing.assert_allclose(got, [*(passed @ weights), 0, 0] * 2, rtol=1e-6)
 
 
 @pytest.mark.parametrize("call, message", [
-    (lambda: shaping.ensemble(jnp.ones((2, 3)), jnp.ones(2, bool), kind="lagrange"),
+    (lambda: shaping.ensemble(np.ones((2, 3)), np.ones(2, bool), kind="lagrange"),
      "thresholds=None: lagrange needs 3, one for each"),
-    (lambda: shaping.ensemble(jnp.ones((2, 3)), jnp.ones(2, bool), kind="logsig_sum",
+    (lambda: shaping.ensemble(np.ones((2, 3)), np.ones(2, bool), kind="logsig_sum",
                              thresholds=(1, 2)), r"thresholds=\(1, 2\): logsig_sum needs 3")])
 def test_refuses(call, message):
   with pytest.raises(ValueError, match=message): call()

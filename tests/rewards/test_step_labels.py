@@ -1,14 +1,16 @@
 import math
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from rlx.rewards import step_labels
+from tests import whole
+
+step_labels = whole.compile_module(step_labels)
 
 nan = np.nan
-VALUES = jnp.array([[.5, .25, 0., .5], [1., .9, nan, nan], [nan] * 4, [0., .5, 0., 0.]])
-MASK = jnp.array([[True] * 4, [True, True, False, False], [False] * 4, [True] * 4])
+VALUES = np.array([[.5, .25, 0., .5], [1., .9, nan, nan], [nan] * 4, [0., .5, 0., 0.]])
+MASK = np.array([[True] * 4, [True, True, False, False], [False] * 4, [True] * 4])
 
 
 @pytest.mark.parametrize("kind, expected", [
@@ -24,7 +26,7 @@ def test_labels_from_values(kind, expected):
 
 
 def test_relative_to_the_prompt():
-  start_B = jnp.array([1., .5, nan, 0.])
+  start_B = np.array([1., .5, nan, 0.])
   got = step_labels.from_values(VALUES, MASK, start_B, kind="relative")
   np.testing.assert_array_equal(got[:, 0], [0, 1, 0, 0])  # .5 < .8 * 1.
   got = step_labels.from_values(VALUES, MASK, kind="relative", threshold=.5)
@@ -34,9 +36,9 @@ def test_relative_to_the_prompt():
 
 
 def test_consensus():
-  labels_BJ = jnp.array([[1., 0., 1.], [1., 1., nan], [1., 0., 0.], [1., 1., 0.], [nan] * 3])
-  judged_BJ = jnp.array([[1., 0., 0.], [1., 1., 0.], [0., 1., 1.], [1., 1., 1.], [nan] * 3])
-  mask_BJ = jnp.array([[1, 1, 1], [1, 1, 0], [1, 1, 1], [1, 1, 1], [0, 0, 0]], bool)
+  labels_BJ = np.array([[1., 0., 1.], [1., 1., nan], [1., 0., 0.], [1., 1., 0.], [nan] * 3])
+  judged_BJ = np.array([[1., 0., 0.], [1., 1., 0.], [0., 1., 1.], [1., 1., 1.], [nan] * 3])
+  mask_BJ = np.array([[1, 1, 1], [1, 1, 0], [1, 1, 1], [1, 1, 1], [0, 0, 0]], bool)
   np.testing.assert_array_equal(step_labels.first_error(labels_BJ, mask_BJ), [1, -1, 1, 2, -1])
   # Same step; none twice; another step; an error and none; no steps.
   np.testing.assert_array_equal(step_labels.consensus(labels_BJ, judged_BJ, mask_BJ),

@@ -23,10 +23,10 @@ def batch(*rows, outcome=None):
     mask_BT[i, :2 * len(row) + 1] = True
   ends_BT[:, -1] = True  # On padding: no step.
   outcome = np.ones(len(rows)) if outcome is None else np.array(outcome)
-  return dict(step_scores_BT=jnp.array(scores_BT, jnp.float32), step_ends_BT=jnp.array(ends_BT),
-              learn_BT=jnp.array(mask_BT & ~np.isnan(outcome)[:, None]),
-              outcome_B=jnp.array(outcome, jnp.float32),
-              learn_B=jnp.array(~np.isnan(outcome)))
+  return dict(step_scores_BT=np.array(scores_BT, jnp.float32), step_ends_BT=np.array(ends_BT),
+              learn_BT=np.array(mask_BT & ~np.isnan(outcome)[:, None]),
+              outcome_B=np.array(outcome, jnp.float32),
+              learn_B=np.array(~np.isnan(outcome)))
 
 
 def refine(*rows, **options):
@@ -128,8 +128,8 @@ def test_flaw_penalty():
     (0.0, [[0, 0, 1, 0], [0] * 4, [0] * 4]),
 ])
 def test_redistribute(beta, expected):
-  values_BT = jnp.array([[.25, .5, .1, nan], [.5, nan, nan, nan], [.3, .2, .1, .7]])
-  mask_BT = jnp.array([[1, 1, 1, 0], [1, 0, 0, 0], [0, 0, 0, 0]], bool)
-  got_BT = steps.redistribute(values_BT, mask_BT, jnp.array([1., 0., nan]),
-                              jnp.array([True, True, False]), share=beta)
+  values_BT = np.array([[.25, .5, .1, nan], [.5, nan, nan, nan], [.3, .2, .1, .7]])
+  mask_BT = np.array([[1, 1, 1, 0], [1, 0, 0, 0], [0, 0, 0, 0]], bool)
+  got_BT = steps.redistribute(values_BT, mask_BT, np.array([1., 0., nan]),
+                              np.array([True, True, False]), share=beta)
   np.testing.assert_allclose(got_BT, expected, atol=1e-6)
