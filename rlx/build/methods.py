@@ -2,8 +2,6 @@
 import inspect
 from collections.abc import Mapping
 
-import jax
-
 from rlx.build import keys
 from rlx.core import resolve, schedule
 from rlx.stages import methods as methods_lib
