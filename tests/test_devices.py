@@ -17,7 +17,7 @@ from rlx.io import hf, tokenizer
 from rlx.learner import hosts, memory, sharding
 from rlx.models import decode, logps, packing, transformer
 from rlx.rollouts import episodes, sampler
-from rlx.stages import host_state, learner as learner_lib, sampling
+from rlx.stages import host_state, learner as learner_lib
 from tests import tiny
 
 COLLECTIVES = ("all-gather", "all-reduce", "reduce-scatter", "all-to-all", "collective-permute")
@@ -144,10 +144,16 @@ def test_packed_rows_stay_on_their_device(model, monkeypatch):
     assert max(n for k, n in packed if k == kind) <= max(n for k, n in padded if k == kind)
 
 
+@pytest.fixture(scope="module")
+def shallow(tmp_path_factory):
+  """The decoder's layers are compiled one by one."""
+  return saved(tmp_path_factory.mktemp("shallow"), n_layers=1)
+
+
 @functools.cache
-def sampling_run(model, slots=None, **mesh):
+def sampling_run(model, chunk=12, slots=None, **mesh):
   c = run_config(model, **mesh)
-  c.rollouts.max_tokens, c.rollouts.chunk, c.rollouts.slots = 12, 4, slots
+  c.rollouts.max_tokens, c.rollouts.chunk, c.rollouts.slots = 12, chunk, slots
   c.rollouts.stops = ("3",)
   return build.build(c)
 
@@ -162,14 +168,15 @@ def sampled(run):
 @pytest.mark.parametrize("mesh, slots", [
     (dict(data=2), None), (dict(data=2, fsdp=2, tensor=2), None), (dict(data=2, fsdp=2), 16)],
                          ids=str)
-def test_devices_decode_their_own_rows(model, mesh, slots, monkeypatch):
+def test_devices_decode_their_own_rows(shallow, mesh, slots, monkeypatch):
   """The samples of one device; in between nothing is sent, and rows that ended leave."""
   advance, programs = sampler._advance, []
   def watched(options, *args):
     programs.append((options, *jax.tree.map(lambda x: jax.ShapeDtypeStruct(
         x.shape, x.dtype, sharding=x.sharding), args)))
     return advance(options, *args)
-  one, run = sampled(sampling_run(model)), sampling_run(model, slots, **mesh)
+  # A chunk shorter than a completion: else no row moves.
+  one, run = sampled(sampling_run(shallow)), sampling_run(shallow, 11, slots, **mesh)
   monkeypatch.setattr(sampler, "_advance", watched)
   several = sampled(run)
   np.testing.assert_array_equal(one.tokens_BS, several.tokens_BS)
@@ -200,9 +207,9 @@ def played(run, slots=None):
 
 @pytest.mark.parametrize("mesh, slots", [
     (dict(data=2), None), (dict(data=2, fsdp=2, tensor=2), 8), (dict(data=2, fsdp=2), 16)], ids=str)
-def test_devices_play_their_own_episodes(model, mesh, slots, monkeypatch):
+def test_devices_play_their_own_episodes(shallow, mesh, slots, monkeypatch):
   """Those of one device; while rows are decoded and observations read, nothing is sent."""
-  one, run, programs = played(sampling_run(model)), sampling_run(model, **mesh), {}
+  one, run, programs = played(sampling_run(shallow)), sampling_run(shallow, **mesh), {}
   for name in ("_advance", "_read"):
     def watched(options, *args, fn=getattr(episodes, name), name=name, **static):
       programs[name] = fn.lower(options, *args, **static)
@@ -221,7 +228,7 @@ def test_devices_play_their_own_episodes(model, mesh, slots, monkeypatch):
     dict(qkv_bias=True), dict(qk_norm="all", norms="post", tied_head=False)], ids=str)
 def test_a_tensor_axis_larger_than_the_key_value_heads(kind, tmp_path, monkeypatch):
   """Each of four devices has a copy of one of two heads: the same samples and gradients."""
-  path = saved(tmp_path, n_kv_heads=2, **kind)
+  path = saved(tmp_path, n_kv_heads=2, n_layers=1, **kind)
   one, four = sampling_run(path), sampling_run(path, tensor=4)
   caches, prompts = [], sampler.decoder.prompts
   monkeypatch.setattr(sampler.decoder, "prompts", lambda *args: caches.append(
@@ -234,8 +241,8 @@ def test_a_tensor_axis_larger_than_the_key_value_heads(kind, tmp_path, monkeypat
   def gradient(run):
     hidden = lambda p: transformer.hidden(
         p, run.passes.models["policy"], tokens_BS, tokens_BS % 10, tokens_BS >= 0)
-    return jax.jit(jax.grad(lambda p: (hidden(p) * (tokens_BS[..., None] % 5 - 2)).sum()))(
-        run.init().policy)
+    return jax.device_get(jax.jit(jax.grad(
+        lambda p: (hidden(p) * (tokens_BS[..., None] % 5 - 2)).sum()))(run.init().policy))
   jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5 * abs(b).max()),
                gradient(one), gradient(four))
 
@@ -322,11 +329,10 @@ def test_weights_are_gathered_a_layer_at_a_time():
   assert 0 < memory_.temp_size_in_bytes + memory_.output_size_in_bytes < 0.1 * weights
 
 
-def test_weights_are_laid_out_once_a_policy(model, monkeypatch):
+def test_weights_are_laid_out_once_a_policy(shallow, monkeypatch):
   """Of all draws of a batch."""
-  calls, run = [], run_of(model, fsdp=2)
-  lay_out = sampling.lay_out
-  monkeypatch.setattr(sampling, "lay_out", lambda *args: calls.append(1) or lay_out(*args))
+  calls, run, lay_out = [], sampling_run(shallow), decode.lay_out
+  monkeypatch.setattr(decode, "lay_out", lambda *args: calls.append(1) or lay_out(*args))
   collect = dataclasses.replace(
       run.collect, max_draws=3, fill="drop",
       filter_groups=lambda batch: np.zeros(len(batch.outcome_PG), bool))

@@ -107,7 +107,8 @@ def test_nothing_drawn_is_tokenised_again(bare, name, pytestconfig, monkeypatch)
   given, encode = [], tokenizer_io.Tokenizer.encode
   monkeypatch.setattr(tokenizer_io.Tokenizer, "encode", lambda self, text, **more: (
       given.append(text), encode(self, text, **more))[1])
-  expected_of = {(t, last): made.ids(t, last) for t in texts for last in (1, 7, tokens.end_id)}
+  lasts = [1, 7, tokens.end_id]
+  expected_of = {(t, last): made.ids(t, last) for t in texts for last in lasts}
   read = set(given)
   done = 0
   while done < turns:
@@ -129,7 +130,7 @@ def test_nothing_drawn_is_tokenised_again(bare, name, pytestconfig, monkeypatch)
       for row, ids in state.add_drawn(part, tokens_WC, np.zeros(tokens_WC.shape, np.float32),
                                       count_W, finish_W, (), None):
         assert ids == expected[row][-len(ids):]
-        text, last = draw.choice(texts), draw.choice([1, 7, tokens.end_id])
+        text, last = draw.choice(texts), draw.choice(lasts)
         answer = made.ids(text, last)
         assert answer == expected_of[text, last]
         arrived.append((row, episodes.Answer(None if draw.random() < 0.1 else answer)))
@@ -155,7 +156,7 @@ def config_of(files, **changes):
       environment=dict(name=LETTERS), episodes__workers=0, episodes__observation_tokens=1,
       episodes__cut_mark="", episodes__turn_tokens=4, rollouts__max_tokens=9,
       rollouts__stops=("a", "b", "c", "1", "2"),
-      rollouts__step_separator="<turn>", steps=3,
+      rollouts__step_separator="<turn>", steps=3, eval__prompts=3, eval__batch=3,
       rewards=dict(outcome=dict(name="outcome.verdict", coef=1.0),
                    process=dict(name="implicit.process", coef=0.5, granularity="turn"),
                    environment=dict(name="turns.environment", coef=1.0)),
@@ -168,11 +169,18 @@ def config_of(files, **changes):
 def run(files): return build.build(config_of(files))
 
 
-def test_sampler_and_trainer_agree_and_rewards_are_those_of_the_environment(run):
+def sampled(run):
+  prompts = run.prompts.first(12)
+  return prompts, run.sampling.train(run.init().policy, prompts, rng.key(0, "sample", 0))
+
+
+@pytest.fixture(scope="module")
+def base(run): return sampled(run)
+
+
+def test_sampler_and_trainer_agree_and_rewards_are_those_of_the_environment(run, base):
   """With observations that are cut, stop strings, and episodes that end within a turn."""
-  state = run.init()
-  prompts = run.prompts.take(12)
-  rollouts = run.sampling.train(state.policy, prompts, rng.key(0, "sample", 0))
+  state, (prompts, rollouts) = run.init(), base
   assert rollouts.turn_BT.max() >= 1 and (rollouts.mask_BT & ~rollouts.action_BT).any()
   is_read_BT = rollouts.mask_BT & ~rollouts.action_BT
   assert not (is_read_BT[:, 1:] & is_read_BT[:, :-1]).any()  # Some would have two tokens.
@@ -196,26 +204,22 @@ def test_sampler_and_trainer_agree_and_rewards_are_those_of_the_environment(run)
   assert (rollouts.turn_BT[ends_BT] >= 0).all()
 
 
-@pytest.mark.parametrize("workers, slots", [(1, None), (4, 8), (16, None), (16, 8)])
-def test_samples_do_not_depend_on_workers(files, run, workers, slots):
-  prompts = run.prompts.take(12)
+@pytest.mark.parametrize("workers, slots", [(1, None), (4, 8), (16, None)])
+def test_samples_do_not_depend_on_workers(files, base, workers, slots):
   other = build.build(config_of(
       files, environment=dict(name=LETTERS, slow_s=0.002), episodes__workers=workers,
       episodes__timeout_s=20.0, rollouts__slots=slots))
-  base, got = (x.sampling.train(run.init().policy, prompts, rng.key(0, "sample", 0))
-               for x in (run, other))
+  (_, base), (_, got) = base, sampled(other)
   other.close()
   for name in ("completions_BT", "turn_BT", "turn_rewards_BT", "finish_B"):
     np.testing.assert_array_equal(getattr(base, name), getattr(got, name), err_msg=name)
   np.testing.assert_allclose(base.sampler_logps_BT, got.sampler_logps_BT, atol=2e-5)
 
 
-def test_an_episode_ends_when_its_seconds_are_spent(files, run):
-  prompts = run.prompts.take(12)
+def test_an_episode_ends_when_its_seconds_are_spent(files, base):
   hurried = build.build(config_of(
       files, environment=dict(name=LETTERS, slow_s=0.001), episodes__seconds=0.001))
-  base, got = (x.sampling.train(run.init().policy, prompts, rng.key(0, "sample", 0))
-               for x in (run, hurried))
+  (_, base), (_, got) = base, sampled(hurried)
   assert base.turn_BT.max() > 0 and got.turn_BT.max() == 0
   first_BT = base.turn_BT == 0  # What the first steps earned is kept.
   np.testing.assert_array_equal(np.where(first_BT, base.turn_rewards_BT, np.nan),
@@ -229,12 +233,13 @@ def test_what_is_read_has_no_gradient_and_no_reward(run):
   outcome_B = np.float32([0, 1, 1, 0] * 8)
   state = run.init()
   clean = stages.with_updates_logps(state, stages.score(run, state, rollouts, outcome_B))
-  clean = clean.replace(batch=clean.batch.replace(
-      prm_logps_BT=clean.batch.prm_ref_logps_BT + 0.1 * clean.batch.turn_BT,
-      prm_old_logps_BT=clean.batch.prm_ref_logps_BT))
+  columns = jax.device_get(clean.batch.columns)
+  ref_BT = columns["prm_ref_logps_BT"]
+  clean = clean.replace(batch=clean.batch.replace(**columns | dict(
+      prm_logps_BT=ref_BT + np.float32(0.1) * columns["turn_BT"], prm_old_logps_BT=ref_BT)))
   read_BT = np.asarray(rollouts.mask_BT & ~rollouts.action_BT)
   poisoned = clean.replace(batch=clean.batch.replace(**{
-      name: np.where(read_BT, np.nan, x) for name, x in jax.device_get(clean.batch.columns).items()
+      name: np.where(read_BT, np.nan, x) for name, x in clean.batch.columns.items()
       if name.endswith("_BT") and x.dtype == np.float32}))
   assert np.isnan(poisoned.batch.old_logps_BT).any()
   states = [stages.update(run, run.init(), placed)[0].policy for placed in (clean, poisoned)]
@@ -242,21 +247,25 @@ def test_what_is_read_has_no_gradient_and_no_reward(run):
   assert not np.array_equal(states[0]["embed"]["w_VD"], run.init().policy["embed"]["w_VD"])
 
 
-def test_a_run_resumes_bit_for_bit(files, run, tmp_path):
+@pytest.fixture(scope="module")
+def trained(files, run, tmp_path_factory):
+  """(config, folder, summary) of a run."""
+  config, folder = config_of(files, checkpoint__every=1), tmp_path_factory.mktemp("trained")
+  with tiny.building(run): return config, folder, rl.train(config, folder)
+
+
+def test_a_run_resumes_bit_for_bit(run, trained, tmp_path):
   """Killed after its second step."""
-  config = config_of(files, checkpoint__every=1)
-  with tiny.building(run):
-    whole = rl.train(config, tmp_path / "whole")
-    tiny.killed_after(tmp_path / "whole", 2, tmp_path / "killed")
-    again = rl.train(config, tmp_path / "killed")
+  config, folder, whole = trained
+  killed = tiny.killed_after(folder, 2, tmp_path / "killed")
+  with tiny.building(run): again = rl.train(config, killed)
   jax.tree.map(np.testing.assert_array_equal, *(
-      tiny.restored(run, tmp_path / name)[0] for name in ("whole", "killed")))
+      tiny.restored(run, path)[0] for path in (folder, killed)))
   assert whole["after"] == again["after"]
-  assert tiny.lines(tmp_path / "whole") == tiny.lines(tmp_path / "killed")
+  assert tiny.lines(folder) == tiny.lines(killed)
 
 
-def test_metrics_are_of_episodes(files, run, tmp_path):
-  with tiny.building(run): rl.train(config_of(files, steps=1), tmp_path)
-  row, = tiny.io_metrics.read(tmp_path)
+def test_metrics_are_of_episodes(trained):
+  row = tiny.io_metrics.read(trained[1])[0]
   assert 1 < row["environment/count"] <= 4 and row["environment/failed"] == 0
   assert row["rollouts/sampler_gap_max"] < 1e-4
