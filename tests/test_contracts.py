@@ -14,7 +14,7 @@ import pytest
 from rlx.advantages import combine
 from rlx.core import fields, records, resolve, schedule
 from rlx.stages import host_fields, model_fields
-from tests.whole import UNSIMPLIFIED
+from tests import whole
 
 NAN = np.nan
 # Options without a default, and choices that make a function read more arrays.
@@ -132,7 +132,7 @@ def _compile_gradients(names):
 
   XLA leaves out nothing, so that NaN is not hidden.
   """
-  def gradients(record, whole):
+  def gradients(record, statistics):
     def of(name):
       fn, stage = _call(name), name.split(".")[0]
       x = {f: getattr(record, f) for f in (*fn.fields, *["rewards_BT"] * (stage == "advantages"))
@@ -141,14 +141,14 @@ def _compile_gradients(names):
       def total(x):
         batch = record.replace(**x)
         if stage == "advantages": batch = combine.with_rewards(batch, batch.rewards_BT)
-        out = fn(batch, **whole.get(name, {}))
+        out = fn(batch, **statistics.get(name, {}))
         # A weight per entry of a group: a plain sum would cancel in centred advantages.
         return sum((jnp.sum(a * (1 + jnp.arange(a.size).reshape(a.shape) % 3))
                     for a in jax.tree.leaves(out) if jnp.issubdtype(a.dtype, jnp.floating)),
                    jnp.float32(0)), out
       return jax.grad(total, has_aux=True)(x)
     return {name: of(name) for name in names}
-  return jax.jit(gradients, compiler_options=dict(UNSIMPLIFIED))
+  return whole.jit(gradients)
 
 
 def _compile_stage(stage):
@@ -230,28 +230,23 @@ def test_a_method_has_type_hints_and_an_example(name):
 
 
 @functools.cache
-def _estimates(change):
-  """{estimator: advantages} of rewards that are changed like that."""
+def _estimates():
+  """{estimator: advantages} of rewards, of rewards moved, moved by group, and doubled."""
   batch, rewards_B = _record("advantages", 0.0), np.array([.9, .1, .4, .3, .2, .7], np.float32)
-  batch = combine.with_rewards(batch, jnp.asarray(change(rewards_B)))
-  return {name: np.asarray(resolve.split_metrics(out)[0])
-          for name, (_, out) in _compile_stage("advantages")(batch, {}).items()}
-
-
-def _same(rewards_B): return rewards_B
-def _moved(rewards_B): return rewards_B + 0.25
-def _moved_by_group(rewards_B): return rewards_B + np.repeat(np.float32([.25, .5]), 3)
-def _doubled(rewards_B): return 2 * rewards_B
+  by_group_B = np.repeat(np.float32([.25, .5]), 3)
+  return [{name: resolve.split_metrics(out)[0] for name, (_, out) in _compile_stage("advantages")(
+      combine.with_rewards(batch, jnp.asarray(x_B)), {}).items()}
+          for x_B in (rewards_B, rewards_B + 0.25, rewards_B + by_group_B, 2 * rewards_B)]
 
 
 @pytest.mark.parametrize("name", [n for n in FOUND if n.startswith("advantages")])
 def test_an_estimator_declares_whether_it_centres_and_scales(name):
   declared = vars(resolve.lookup("advantages", name.partition(".")[2]))
-  want = _estimates(_same)[name]
-  same = lambda change: np.allclose(_estimates(change)[name], want, rtol=1e-3, atol=1e-5)
-  if declared.get("centres"): assert same(_moved)
-  elif want.any(): assert not same(_moved_by_group)
-  if declared.get("scales"): assert same(_doubled) and declared["centres"]
+  want, moved, moved_by_group, doubled = (x[name] for x in _estimates())
+  same = lambda got: np.allclose(got, want, rtol=1e-3, atol=1e-5)
+  if declared.get("centres"): assert same(moved)
+  elif want.any(): assert not same(moved_by_group)
+  if declared.get("scales"): assert same(doubled) and declared["centres"]
 
 
 @pytest.mark.parametrize("name", [n for n in FOUND if n.startswith("rewards")])
