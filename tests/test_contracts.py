@@ -14,7 +14,7 @@ import pytest
 from rlx.advantages import combine
 from rlx.core import fields, records, resolve, schedule
 from rlx.stages import host_fields, model_fields
-from tests.whole import UNSIMPLIFIED
+from tests import whole
 
 NAN = np.nan
 # Options without a default, and choices that make a function read more arrays.
@@ -80,43 +80,37 @@ def _record(stage, padding):
   draw = np.random.default_rng(0)
   def fill(low=-2.0, high=-0.1):
     x_BT = draw.uniform(low, high, mask_BT.shape)
-    return jnp.asarray(np.where(learn_BT, x_BT, padding), jnp.float32)
+    return np.float32(np.where(learn_BT, x_BT, padding))
   scored = records.Batch(
-      action_BT=jnp.asarray(mask_BT), outcome_B=jnp.asarray(outcome_B, jnp.float32), group=3,
+      action_BT=mask_BT, outcome_B=outcome_B, group=3,
       old_logps_BT=fill(), logps_BT=fill(), entropy_BT=fill(0.1, 2.0),
       sampler_logps_BT=fill(), prm_logps_BT=fill(), prm_old_logps_BT=fill(),
       prm_ref_logps_BT=fill(), ref_logps_BT=fill(), values_BT=fill(-1.0, 1.0),
       old_values_BT=fill(-1.0, 1.0), returns_BT=fill(-1.0, 1.0),
       advantages_BT=fill(-1.0, 1.0), mean_logps_BT=fill(), old_mean_logps_BT=fill(),
       old_logits_BT=fill(-1.0, 1.0), old_min_p_logps_BT=fill(),
-      top_logps_BTK=jnp.stack([fill(-0.1, -0.05), fill()], axis=2),
-      prm_beta_B=jnp.full(6, 0.5),
-      kl_ratio_B=jnp.asarray(draw.normal(size=6), jnp.float32),
-      step_scores_BT=fill(0.1, 0.9),
-      reward_B=jnp.asarray(outcome_B, jnp.float32) * 3,
-      step_rewards_BTZ=jnp.asarray(np.where(learn_BT, draw.normal(size=learn_BT.shape), 0.0),
-                                   jnp.float32)[:, :, None],
-      step_ends_BT=jnp.asarray(draw.uniform(size=mask_BT.shape) < 0.5),
-      turn_BT=jnp.asarray([[0, 0, 1, -1], [0, 0, -1, -1], [0, 0, 1, 2], [0, -1, -1, -1],
-                           [-1] * 4, [0, 1, 1, 2]]),
-      turn_ends_BT=jnp.asarray([[0, 1, 1, 0], [0, 1, 0, 0], [0, 1, 1, 1], [1, 0, 0, 0],
-                                [0] * 4, [1, 0, 1, 1]], bool),
-      turn_prefix_BT=jnp.asarray([[0, 0, 1, -1], [0, 0, -1, -1], [0, 0, 1, 2], [0, -1, -1, -1],
-                                  [-1] * 4, [0, 2, 2, 1]]),
+      top_logps_BTK=np.stack([fill(-0.1, -0.05), fill()], axis=2),
+      prm_beta_B=np.full(6, 0.5), kl_ratio_B=draw.normal(size=6), step_scores_BT=fill(0.1, 0.9),
+      reward_B=outcome_B * 3,
+      step_rewards_BTZ=np.where(learn_BT, draw.normal(size=learn_BT.shape), 0.0)[:, :, None],
+      step_ends_BT=draw.uniform(size=mask_BT.shape) < 0.5,
+      turn_BT=np.array([[0, 0, 1, -1], [0, 0, -1, -1], [0, 0, 1, 2], [0, -1, -1, -1],
+                        [-1] * 4, [0, 1, 1, 2]]),
+      turn_ends_BT=np.array([[0, 1, 1, 0], [0, 1, 0, 0], [0, 1, 1, 1], [1, 0, 0, 0],
+                             [0] * 4, [1, 0, 1, 1]], bool),
+      turn_prefix_BT=np.array([[0, 0, 1, -1], [0, 0, -1, -1], [0, 0, 1, 2], [0, -1, -1, -1],
+                               [-1] * 4, [0, 2, 2, 1]]),
       turn_rewards_BT=fill(-1.0, 1.0),
-      scores_BE=jnp.asarray(np.where(learn_B[:, None], draw.uniform(size=(6, 2)), padding),
-                            jnp.float32),
-      answer_B=jnp.asarray([0, 1, 1, 2, 2, 2]),
-      demo_B=jnp.asarray([False, False, True, False, True, True]),
-      tokens_BT=jnp.asarray(draw.integers(0, 2, mask_BT.shape)),
-      pair_B=jnp.asarray([1, 1, 1, 0, 0, 0]),
-      noise_B=jnp.asarray(draw.uniform(size=6), jnp.float32),
+      scores_BE=np.where(learn_B[:, None], draw.uniform(size=(6, 2)), padding),
+      answer_B=np.array([0, 1, 1, 2, 2, 2]),
+      demo_B=np.array([False, False, True, False, True, True]),
+      tokens_BT=draw.integers(0, 2, mask_BT.shape), pair_B=np.array([1, 1, 1, 0, 0, 0]),
+      noise_B=draw.uniform(size=6),
       answer_logps_BM=fill(), base_answer_logps_BM=fill(), noprompt_logps_BT=fill(),
-      step_answer_logps_BJM=jnp.stack([fill(), fill(), fill()], axis=1),
-      answer_mask_BM=jnp.asarray(learn_BT), answer_span_BT=jnp.asarray(learn_BT),
-      greedy_B=jnp.asarray([0.5, 0.5, 0.5, 1.0, 1.0, 1.0], jnp.float32),
-      old_sum_pi_squared_BT=fill(0.1, 0.5), rehearsal_BT=jnp.asarray(learn_BT),
-      self_logps_B=fill()[:, 0], finish_B=jnp.asarray([1, 1, 1, 0, 1, 2]))
+      step_answer_logps_BJM=np.stack([fill(), fill(), fill()], axis=1),
+      answer_mask_BM=learn_BT, answer_span_BT=learn_BT, greedy_B=np.repeat([0.5, 1.0], 3),
+      old_sum_pi_squared_BT=fill(0.1, 0.5), rehearsal_BT=learn_BT,
+      self_logps_B=fill()[:, 0], finish_B=np.array([1, 1, 1, 0, 1, 2]))
   return combine.with_rewards(scored, fill(-1.0, 1.0)) if stage == "advantages" else scored
 
 
@@ -132,7 +126,7 @@ def _compile_gradients(names):
 
   XLA leaves out nothing, so that NaN is not hidden.
   """
-  def gradients(record, whole):
+  def gradients(record, statistics):
     def of(name):
       fn, stage = _call(name), name.split(".")[0]
       x = {f: getattr(record, f) for f in (*fn.fields, *["rewards_BT"] * (stage == "advantages"))
@@ -141,14 +135,14 @@ def _compile_gradients(names):
       def total(x):
         batch = record.replace(**x)
         if stage == "advantages": batch = combine.with_rewards(batch, batch.rewards_BT)
-        out = fn(batch, **whole.get(name, {}))
+        out = fn(batch, **statistics.get(name, {}))
         # A weight per entry of a group: a plain sum would cancel in centred advantages.
         return sum((jnp.sum(a * (1 + jnp.arange(a.size).reshape(a.shape) % 3))
                     for a in jax.tree.leaves(out) if jnp.issubdtype(a.dtype, jnp.floating)),
                    jnp.float32(0)), out
       return jax.grad(total, has_aux=True)(x)
     return {name: of(name) for name in names}
-  return jax.jit(gradients, compiler_options=dict(UNSIMPLIFIED))
+  return whole.jit(gradients)
 
 
 def _compile_stage(stage):
@@ -230,28 +224,23 @@ def test_a_method_has_type_hints_and_an_example(name):
 
 
 @functools.cache
-def _estimates(change):
-  """{estimator: advantages} of rewards that are changed like that."""
+def _estimates():
+  """{estimator: advantages} of rewards, of rewards moved, moved by group, and doubled."""
   batch, rewards_B = _record("advantages", 0.0), np.array([.9, .1, .4, .3, .2, .7], np.float32)
-  batch = combine.with_rewards(batch, jnp.asarray(change(rewards_B)))
-  return {name: np.asarray(resolve.split_metrics(out)[0])
-          for name, (_, out) in _compile_stage("advantages")(batch, {}).items()}
-
-
-def _same(rewards_B): return rewards_B
-def _moved(rewards_B): return rewards_B + 0.25
-def _moved_by_group(rewards_B): return rewards_B + np.repeat(np.float32([.25, .5]), 3)
-def _doubled(rewards_B): return 2 * rewards_B
+  by_group_B = np.repeat(np.float32([.25, .5]), 3)
+  return [{name: resolve.split_metrics(out)[0] for name, (_, out) in _compile_stage("advantages")(
+      combine.with_rewards(batch, x_B), {}).items()}
+          for x_B in (rewards_B, rewards_B + 0.25, rewards_B + by_group_B, 2 * rewards_B)]
 
 
 @pytest.mark.parametrize("name", [n for n in FOUND if n.startswith("advantages")])
 def test_an_estimator_declares_whether_it_centres_and_scales(name):
   declared = vars(resolve.lookup("advantages", name.partition(".")[2]))
-  want = _estimates(_same)[name]
-  same = lambda change: np.allclose(_estimates(change)[name], want, rtol=1e-3, atol=1e-5)
-  if declared.get("centres"): assert same(_moved)
-  elif want.any(): assert not same(_moved_by_group)
-  if declared.get("scales"): assert same(_doubled) and declared["centres"]
+  want, moved, moved_by_group, doubled = (x[name] for x in _estimates())
+  same = lambda got: np.allclose(got, want, rtol=1e-3, atol=1e-5)
+  if declared.get("centres"): assert same(moved)
+  elif want.any(): assert not same(moved_by_group)
+  if declared.get("scales"): assert same(doubled) and declared["centres"]
 
 
 @pytest.mark.parametrize("name", [n for n in FOUND if n.startswith("rewards")])

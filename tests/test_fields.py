@@ -14,8 +14,8 @@ from rlx.learner import hosts
 from rlx.loops import rl
 from rlx.models import packing
 from rlx.rollouts import padding, trajectories
-from rlx.stages import host_state
-from tests import stages, tiny
+from rlx.stages import host_state, rewards_advantages
+from tests import stages, tiny, whole
 
 OUTCOME = dict(rewards=dict(outcome=dict(name="outcome.verdict", coef=1.0)),
                advantages=dict(outcome=dict(name="group.grpo"), whiten=False))
@@ -194,9 +194,7 @@ def test_a_row_that_does_not_learn_keeps_its_verdict_and_is_counted(tiny_files, 
 
 
 def test_an_empty_row_is_counted():
-  import jax.numpy as jnp  # pylint: disable=g-import-not-at-top
-  from rlx.stages import rewards_advantages  # pylint: disable=g-import-not-at-top
-  batch = records.Batch(2, action_BT=jnp.array([[True], [False]]), outcome_B=jnp.array([1., 0.]))
+  batch = records.Batch(2, action_BT=np.array([[True], [False]]), outcome_B=np.array([1., 0.]))
   counts = rewards_advantages.count_excluded(batch)
   assert {k: int(v) for k, v in counts.items() if v} == {"rollouts/excluded/empty": 1}
 
@@ -282,8 +280,8 @@ def test_observations_are_read_and_not_learned(tiny_files):
     loss = updates.policy_loss_of(config, run.methods)
     logps_BT = -1.0 - 0.1 * np.arange(8)[None] * np.ones((4, 1), np.float32)
     if mask_observation: logps_BT[:, 2:4] = np.nan
-    return jax.grad(lambda x: loss(batch.replace(
-        logps_BT=x, entropy_BT=x), jax.numpy.zeros(4))[0].total)(jax.numpy.asarray(logps_BT))
+    return whole.jit(jax.grad(lambda x: loss(batch.replace(
+        logps_BT=x, entropy_BT=x), np.zeros(4))[0].total))(logps_BT)
 
   grad_BT = np.asarray(gradient(True))  # NaN on what was only read reaches nothing.
   assert np.isfinite(grad_BT).all() and (grad_BT[:, 2:4] == 0).all()

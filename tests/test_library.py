@@ -1,10 +1,10 @@
 """docs/library.md: its examples run; and the public functions compile once per process."""
 import contextlib
-import logging
 import pathlib
 
 import jax
 import numpy as np
+import pytest
 
 import rlx
 from rlx.io import hf, weights
@@ -23,29 +23,26 @@ def test_the_examples_of_the_page_run_in_order(tmp_path, monkeypatch):
   assert (tmp_path / "runs/library/model/model.safetensors").exists()
 
 
-@contextlib.contextmanager
-def compiled():
+@pytest.fixture
+def compiled(caplog):
   """A list of the programs that are compiled within, whether they are on the disk or not."""
-  messages, handler = [], logging.Handler()
-  handler.emit = lambda record: messages.append(record.getMessage())
-  logger = logging.getLogger("jax")
-  logger.addHandler(handler)
-  programs = []
-  try:
+  @contextlib.contextmanager
+  def listing():
+    programs = []
+    caplog.clear()
     with jax.log_compiles(): yield programs
-  finally:
-    logger.removeHandler(handler)
-    programs += [m for m in messages if m.startswith("Compiling")]
+    programs += [m for m in caplog.messages if m.startswith("Compiling")]
+  return listing
 
 
-def test_a_second_call_of_sample_compiles_nothing():
+def test_a_second_call_of_sample_compiles_nothing(compiled):
   sample = lambda seed, prompts: rlx.sample(CHAIN, prompts, per_prompt=2, max_tokens=7, seed=seed)
   with compiled() as first: one = sample(0, ["4M7m2M5=", "1M2="])
   with compiled() as second: two = sample(1, ["4M7=", "1M2m3="])  # Another longest prompt.
   assert first and not second and one != two
 
 
-def test_a_second_call_of_score_compiles_nothing():
+def test_a_second_call_of_score_compiles_nothing(compiled):
   """Nor does one with fewer texts and other lengths, which fit into the same shapes."""
   texts = [("4M7m2M5=", "7;2;5#5"), ("4M7=", "7#7"), ("4M7m1=", "7;1#1"), ("1M2=", "2#2")]
   with compiled() as first: scored = rlx.score(CHAIN, CHAIN, texts)
@@ -69,7 +66,7 @@ def test_scores_do_not_depend_on_the_other_texts(tiny_files):
     np.testing.assert_allclose(alone["rewards"], expected["rewards"], atol=1e-6)
 
 
-def test_a_second_call_of_evaluate_compiles_nothing(tiny_files, tmp_path):
+def test_a_second_call_of_evaluate_compiles_nothing(compiled, tiny_files, tmp_path):
   """Although it builds the run, and what it is made of, anew."""
   evaluate = lambda: rlx.evaluate(tiny.config(tiny_files, compile_cache="off"),
                                   workdir=str(tmp_path))

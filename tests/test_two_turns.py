@@ -56,10 +56,7 @@ def batch(**columns):
   return records.Batch(group=2, **columns)
 
 
-jit = functools.partial(jax.jit, compiler_options=dict(whole.UNSIMPLIFIED))
-
-
-@functools.partial(jit, static_argnums=0)
+@functools.partial(whole.jit, static_argnums=0)
 def compute(method, scored): return resolve.split_metrics(method(scored))[0]
 
 
@@ -67,7 +64,7 @@ def reward(scored, name, **options):
   return np.asarray(compute(resolve.resolve("rewards", dict(options, name=name)), scored))
 
 
-estimate = jit(combine.estimate, static_argnums=3)
+estimate = whole.jit(combine.estimate, static_argnums=3)
 
 
 def advantage(scored, rewards, name, **options):

@@ -11,16 +11,16 @@ import jax
 import numpy as np
 
 
-# Compiler options with which XLA does not rewrite `x * mask` to a select, which would hide NaN.
-UNSIMPLIFIED = (("xla_disable_hlo_passes", "algsimp"),)
+# jax.jit, but that XLA does not rewrite `x * mask` to a select, which hides NaN.
+jit = functools.partial(jax.jit, compiler_options=dict(xla_disable_hlo_passes="algsimp"))
 
 
 @functools.cache
-def _compiled(fn, options, compiler):
-  return jax.jit(functools.partial(fn, **dict(options)), compiler_options=dict(compiler))
+def _compiled(fn, options, compile_):
+  return compile_(functools.partial(fn, **dict(options)))
 
 
-def compile_module(module, compiler=()):
+def compile_module(module, compile_=jax.jit):
   """The module with its public functions under jit, in which named options are constants.
 
   A call with a number or a function in the place of an array is left as it is.
@@ -31,7 +31,7 @@ def compile_module(module, compiler=()):
       if any(isinstance(x, int) or callable(x) for x in args): return fn(*args, **named)
       arrays = {k: v for k, v in named.items() if isinstance(v, (jax.Array, np.ndarray))}
       options = tuple((k, v) for k, v in named.items() if k not in arrays)
-      return _compiled(fn, options, compiler)(*args, **arrays)
+      return _compiled(fn, options, compile_)(*args, **arrays)
     return call
   return types.SimpleNamespace(**{
       name: whole(fn) for name, fn in inspect.getmembers(module, inspect.isfunction)

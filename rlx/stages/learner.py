@@ -65,8 +65,7 @@ class Learner:
         order_P = hosts.fetch(jax.random.permutation(
             rng.key(self.seed, "minibatches", step, epoch), groups))
       for rows_B in learner_step.minibatch_rows(groups, self.group, self.minibatches, order_P):
-        # pylint: disable-next=cell-var-from-loop
-        part = whole if rows_B is None else jax.tree.map(lambda x: x[rows_B], whole)
+        part = whole if rows_B is None else _take(whole, rows_B)
         rollouts, batch, coef_B = sharding.place_rows(part, self.mesh)
         plan = placed.plan(self.config, self.microbatches, rows_B)
         yield Minibatch(rollouts, batch, plan, coef_B)
@@ -109,6 +108,11 @@ class Learner:
     if forward: batch = batch.replace(**learner_step.map_microbatches(
         lambda cut: forward(params, cut), part, self.microbatches, self.shards))
     return part.replace(whole=compute(batch))
+
+
+@jax.jit
+def _take(tree: Any, rows_B: jax.Array) -> Any:
+  return jax.tree.map(lambda x: x[rows_B], tree)
 
 
 def compute_whole(method: resolve.Method | None, batch: records.Batch) -> dict[str, Any]:

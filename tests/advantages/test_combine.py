@@ -1,12 +1,9 @@
-import jax
 import numpy as np
-import pytest
 
 from rlx.advantages import combine
-from rlx.core import records, resolve
+from rlx.core import records
 from tests import whole
 
-estimate = jax.jit(combine.estimate, static_argnums=(2, 3))
 combine = whole.compile_module(combine)
 
 nan = np.nan
@@ -40,14 +37,3 @@ def test_estimators_may_read_both_forms():
   np.testing.assert_array_equal(outcome.rewards_BT[:2], [[0, 0, 1], [2, 0, 0]])
   dense = combine.with_rewards(scored(), np.ones((4, 3)))
   np.testing.assert_array_equal(dense.rewards_PG, [[3, 1], [0, 0]])
-
-
-@pytest.mark.parametrize("spec", [
-    dict(name="group.rloo"), dict(name="group.opo"), dict(name="batch.reinforce"),
-    dict(name="batch.reinforce_pp", gamma=0.9), dict(name="process.rloo", loo="strict")])
-def test_estimate_takes_any_estimator(spec):
-  fn = resolve.resolve("advantages", spec)
-  got_BT, _ = estimate(np.array([1., 0., nan, nan]), scored(), 0.5, fn)
-  assert got_BT.shape == MASK.shape
-  np.testing.assert_array_equal(got_BT[2:], 0)   # Unknown verdict, empty row.
-  assert np.isfinite(got_BT).all() and np.abs(got_BT[:2]).max() > 0

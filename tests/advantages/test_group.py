@@ -9,8 +9,7 @@ import pytest
 from rlx.advantages import batch, combine, group
 from tests import whole
 
-batch = whole.compile_module(batch)
-group = whole.compile_module(group)
+batch, group = map(whole.compile_module, (batch, group))
 
 nan = np.nan
 
@@ -139,7 +138,8 @@ def test_tempo():
   got = group.tempo(rewards_PG, tokens_BT, mask_BT, learn_PG, eps=0.)
   np.testing.assert_allclose(got, want, atol=1e-6)
   # Nothing shared: GRPO, but for the token in which they part.
-  got = group.tempo(rewards_PG, tokens_BT + np.array([[0], [8], [16], [24]]), mask_BT, learn_PG, eps=0.)
+  apart_BT = tokens_BT + np.array([[0], [8], [16], [24]])
+  got = group.tempo(rewards_PG, apart_BT, mask_BT, learn_PG, eps=0.)
   np.testing.assert_allclose(got[:3, 1], group.grpo(rewards_PG, learn_PG, eps=0.)[0, :3], rtol=1e-5)
   # a, an observation, b. V(root) = 1/2, V(a) = 1/2, V(a, 7) = 1, V(a, 8) = 0, V(c) = 1/2: what is
   # read tells the outcomes apart, and not the action after it.

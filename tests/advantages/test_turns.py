@@ -10,7 +10,7 @@ from rlx.advantages import combine, group, temporal, turns as eager
 from tests import whole
 
 group, temporal = map(whole.compile_module, (group, temporal))
-turns = whole.compile_module(eager, whole.UNSIMPLIFIED)
+turns = whole.compile_module(eager, whole.jit)
 
 nan = np.nan
 P, G, T = 4, 5, 20

@@ -7,9 +7,7 @@ from rlx.core import records, resolve
 from rlx.losses import diagnostics, divergence, policy, prm
 from tests import whole
 
-divergence = whole.compile_module(divergence)
-policy = whole.compile_module(policy)
-prm = whole.compile_module(prm)
+divergence, policy, prm = map(whole.compile_module, (divergence, policy, prm))
 
 nan = np.nan
 

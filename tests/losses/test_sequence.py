@@ -6,9 +6,7 @@ from rlx.advantages import group
 from rlx.losses import aggregate, policy, sequence
 from tests import whole
 
-sequence = whole.compile_module(sequence)
-policy = whole.compile_module(policy)
-group = whole.compile_module(group)
+sequence, policy, group = map(whole.compile_module, (sequence, policy, group))
 
 nan = np.nan
 D = np.array([[.2, -.1, .4, 0., .05, -.3]])   # log rho of six tokens.

@@ -9,7 +9,7 @@ from rlx.rewards import implicit, steps, turns
 from tests import whole
 
 steps = whole.compile_module(steps)
-implicit, turns = (whole.compile_module(x, whole.UNSIMPLIFIED) for x in (implicit, turns))
+implicit, turns = (whole.compile_module(x, whole.jit) for x in (implicit, turns))
 
 nan = np.nan
 B, T = 24, 16

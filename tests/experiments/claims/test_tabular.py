@@ -1,4 +1,5 @@
 """The toy environments against enumeration by hand, and what `train` follows."""
+import functools
 import itertools
 
 import jax
@@ -14,8 +15,9 @@ TREES = {eos: tabular.Tree(prompts=P, vocab=V, length=T, eos=eos) for eos in (Fa
 with_and_without_eos = pytest.mark.parametrize("eos", [False, True])
 
 
-def table(tree, seed=0):
-  return tree.start(jax.random.key(seed), 1.0)
+@functools.cache
+def table(tree):
+  return jax.jit(lambda: tree.start(jax.random.key(0), 1.0))()
 
 
 def enumerated(logits_NV, eos):
@@ -46,7 +48,7 @@ def verify_by(value_PC):
   """Verdicts that are any function of prompt and tokens (as digits)."""
   def verify(batch, **_):
     code_B = batch.tokens_BT @ jnp.array([V * V, V, 1])
-    return dict(outcome_B=value_PC[batch.prompt_B, code_B])
+    return dict(outcome_B=jnp.asarray(value_PC)[batch.prompt_B, code_B])
   return verify
 
 
@@ -56,7 +58,7 @@ def moved(c, tree, verify, *, seeds=(0,), steps=1, lr=1.0, sampler=None):
   environment = lambda key: tabular.Environment(
       verify, lambda x: dict(sum=x.sum()), start=start_PNV, sampler=sampler)
   _, last_IPNV = tabular.train(c, tree, environment, seeds=seeds, steps=steps, lr=lr)
-  return last_IPNV - start_PNV[None]
+  return np.asarray(last_IPNV) - np.asarray(start_PNV)
 
 
 @with_and_without_eos
@@ -90,7 +92,7 @@ def test_leaves_and_log_probs_by_enumeration(eos):
 
 
 def test_the_reference_of_the_kl_moves_after_every_second_step():
-  tree, verify = TREES[False], verify_by(jax.random.uniform(jax.random.key(1), (P, V**T)))
+  tree, verify = TREES[False], verify_by(np.random.default_rng(1).uniform(size=(P, V**T)))
   environment = lambda key: tabular.Environment(
       verify, lambda x: dict(logit=x[0, 0, 0]), start=table(tree))
   fixed, synced = (tabular.train(reinforce(kl__coef=1.0, kl__sync_every=every), tree, environment,
@@ -122,8 +124,8 @@ def test_train_follows_the_policy_gradient():
   """One step of REINFORCE, averaged over 64 seeds, is the exact gradient of the mean
   verdict to within its sampling error."""
   tree = TREES[True]
-  value_PC = jnp.asarray(np.random.default_rng(1).uniform(size=(P, V**T)) < 0.3, jnp.float32)
-  codes_L = jnp.asarray(tree.leaves[0] @ np.array([V * V, V, 1]))
+  value_PC = np.float32(np.random.default_rng(1).uniform(size=(P, V**T)) < 0.3)
+  codes_L = tree.leaves[0] @ np.array([V * V, V, 1])
   objective = lambda x: tree.expected_P(x, value_PC[:, codes_L]).mean()
   exact_PNV = jax.jit(jax.grad(objective))(table(tree))
   steps_IPNV = moved(reinforce(rollouts__per_prompt=256), tree, verify_by(value_PC),
@@ -135,7 +137,7 @@ def test_train_follows_the_policy_gradient():
 
 def test_seeds_and_their_rates_are_independent():
   """Each run of a call is the run of its seed and rate among other seeds and rates."""
-  tree, verify = TREES[True], verify_by(jnp.arange(2.0 * 27).reshape(2, 27) % 2)
+  tree, verify = TREES[True], verify_by(np.arange(2.0 * 27).reshape(2, 27) % 2)
   seeds, rates = (3, 3, 4, 3), np.array([1.0, 0.1, 0.1, 1.0])
   change_IPNV = moved(grpo.get_config(), tree, verify, seeds=seeds, lr=rates)
   assert np.abs(change_IPNV).max(axis=(1, 2, 3)).min() > 1e-3
@@ -175,14 +177,14 @@ def test_a_sampler_of_its_own_is_what_is_drawn_from():
   """It draws token 1 alone; the weight then is what the policy gives it, over 1."""
   tis = dict(name="rollout_correction.tis", cap=9.0, level="token")
   change_PNV = moved(reinforce(learner__rollout_correction=tis), TREES[False],
-                     verify_by(jnp.ones((P, V**T))), sampler=ONLY_1)[0]
+                     verify_by(np.ones((P, V**T))), sampler=ONLY_1)[0]
   np.testing.assert_allclose(
       change_PNV, pulled(np.asarray(table(TREES[False])), is_weighted=True), atol=1e-6)
 
 
 def test_passes_over_a_batch():
   """The second starts where the first ended; a clip that the first passed stops it."""
-  tree, verify = TREES[False], verify_by(jnp.ones((P, V**T)))
+  tree, verify = TREES[False], verify_by(np.ones((P, V**T)))
   of = lambda **changes: moved(reinforce(learner__epochs=2, **changes), tree, verify,
                                sampler=ONLY_1)[0]
   start_PNV = np.asarray(table(tree))
@@ -200,7 +202,7 @@ def test_passes_over_a_batch():
 def test_filters_leave_out(filters):
   """A band leaves the group out whose verdicts agree, of a group two completions learn."""
   tree = TREES[False]
-  verify_by_tokens = verify_by(jnp.stack([jnp.ones(27), jnp.arange(27.0) % 2]))
+  verify_by_tokens = verify_by(np.stack([np.ones(27), np.arange(27.0) % 2]))
   def verify(batch, **_):
     score_B1 = batch.tokens_BT @ jnp.array([[9.0], [3.0], [1.0]])
     return verify_by_tokens(batch) | dict(scores_BE=score_B1)
