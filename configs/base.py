@@ -116,8 +116,8 @@ def part(what, *default):
   """
   parts = _module((name := chosen() or "toy").partition(":")[0]).PARTS
   if what in parts or default: return parts.get(what, *default)
-  able = " and ".join(f"base={b}" for b in bases() if what in _module(b).PARTS)
-  raise ValueError(f"the method needs a {what}, which base={name} does not have; {able} can.")
+  able = " or ".join(f"base={b}" for b in bases() if what in _module(b).PARTS)
+  raise ValueError(f"it needs a {what}, which base={name} does not have; write {able}.")
 
 
 def _module(base):

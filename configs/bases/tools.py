@@ -10,7 +10,7 @@ size, so there is neither a time nor a figure to expect.
 from rlx.configs import base, bases
 
 PARTS = {
-    "dialogue with the calculator": "calculator",
+    "dialogue with the environment calculator": "calculator",
     # They stand in for reward models.
     "verifier of answers": "rlx.environments.zoo.calculator:overlap",
     "graded verifier": "rlx.environments.zoo.calculator:overlap",

@@ -26,7 +26,7 @@ PARTS = {
     "question in two wordings": "chain_pairs",
     "question made of several": "chain_horizon",
     "difficulty": "operations",
-    **{f"dialogue with the {name}": name for name in (
+    **{f"dialogue with the environment {name}": name for name in (
         "calculator", "debug", "game", "python", "search", "sql")}}
 
 

@@ -63,7 +63,7 @@ def get_config(arg, name, *, alphabet, environment, options, wrong_rate, turns, 
 def _over_base(arg, name):
   """The config of the chosen base, which has an environment and a chat model of its own."""
   kind, size = base.variant(arg, ("prime", "outcome"))
-  base.part(f"dialogue with the {name}")
+  base.part(f"dialogue with the environment {name}")
   c = base.start()
   if kind == "outcome": del c.rewards.process, c.advantages.process
   return base.sized(c, size)

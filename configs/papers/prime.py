@@ -5,6 +5,7 @@ each token, and is added to the outcome reward.
   rlx train papers/prime workdir=DIR model.path=MODEL prompts.source=jsonl:FILE
   rlx train papers/prime:smoke workdir=DIR   # CPU seconds, on the quickstart's task
   :recipe is the other published preset, the PRIME recipe of verl.
+  base=NAME applies the method to another model and task, with the base's sizes and rates.
 
 Letters beside the values: S run_prime_main.sh, Y ppo_trainer.yaml and C the code of
 PRIME-RL/PRIME at 18ad596f; P stated in the paper; R prime_trainer.yaml and
@@ -25,8 +26,9 @@ def get_config(arg=""):
   name, size = base.variant(arg, ("paper", "recipe"))
   is_published = base.chosen() is None
   c = published() if is_published else base.start()
-  c.rollouts.filter_groups.low, c.rollouts.filter_groups.high = 0.2, 0.8   # S
-  c.rollouts.filter_groups.drop_truncated = False       # Y
+  c.rollouts.filter_groups = dict(
+      name="filter_groups.accuracy_band", low=0.2, high=0.8,   # S
+      drop_truncated=False)                    # Y
   c.rollouts.oversample = 1.0                  # Y
   c.rewards.outcome.coef = c.rewards.process.coef = 1.0
   # S has rm_coef=5 and verifier.reward_coef=5; C compute_rloo_returns ignores both.
