@@ -31,8 +31,7 @@ def get_config(arg=""):
     c.eval.difficulty = "level"
   else:
     c.steps = 500                                    # O: about two epochs
-    c.prompts.source, c.prompts.dataset = "hf:open-r1/DAPO-Math-17k-Processed", "jsonl"
-    c.prompts.options = dict(config="en")
+    c.prompts.source, c.prompts.dataset = "hf:open-r1/DAPO-Math-17k-Processed:en", "jsonl"
     c.prompts.columns = dict(question="prompt", answer="solution", verifier="math_answer.boxed")
     c.prompts.split, c.eval.split = "train[512:]", "train[:512]"   # O
     c.prompts.max_tokens = 2048                      # D

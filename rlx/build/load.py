@@ -57,7 +57,7 @@ def load_config(name: str, over: str | None = None) -> Any:
     >>> load_config("quickstart:smoke").steps
     2
     >>> load_config("papers/grpo", over="gsm8k").prompts.source
-    'hf:openai/gsm8k'
+    'hf:openai/gsm8k:main'
 
   Args:
     name: as of `config_file`, or the folder of a run.

@@ -1,4 +1,4 @@
-"""GSM8K, grade-school word problems (Cobbe et al. 2021, arXiv:2110.14168): `hf:openai/gsm8k` or
+"""GSM8K, grade-school word problems (Cobbe et al. 2021, arXiv:2110.14168): `hf:openai/gsm8k:main` or
 `tfds:gsm8k`."""
 from rlx.core import records
 

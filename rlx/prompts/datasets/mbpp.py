@@ -1,4 +1,4 @@
-"""MBPP, short Python functions: `hf:google-research-datasets/mbpp`, the configuration `full`.
+"""MBPP, short Python functions: `hf:google-research-datasets/mbpp:full`.
 
 Austin et al. 2021, arXiv:2108.07732.
 
