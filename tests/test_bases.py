@@ -133,6 +133,7 @@ def test_a_chat_model_is_built_over_gsm8k(chat_model, tmp_path, caplog):
 
 def test_numbers_of_the_toy_are_said_before_anything_compiles(chat_model, tmp_path, caplog):
   c = load.load_config("papers/grpo").copy_and_resolve_references()
+  c.prompts.options.size = 200
   c.model.path, c.prompts.max_tokens, c.eval.prompts = str(chat_model), 256, 4
   build.build(c).close()
   lines = [r.getMessage() for r in caplog.records if "base=gsm8k" in r.getMessage()]
@@ -145,7 +146,7 @@ def test_numbers_of_the_toy_are_said_before_anything_compiles(chat_model, tmp_pa
   build.build(c).close()
   assert "base=gsm8k" not in caplog.text
   toy = load.load_config("papers/grpo").copy_and_resolve_references()
-  toy.eval.prompts = 4
+  toy.eval.prompts, toy.prompts.options.size = 4, 200
   build.build(toy).close()
   assert "base=gsm8k" not in caplog.text
 
