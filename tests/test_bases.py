@@ -15,6 +15,7 @@ from rlx.configs import base
 from rlx.core import options
 from rlx.io import hf, tokenizer
 from rlx.models import transformer
+from rlx.prompts.datasets import gsm8k
 from tests.io import test_chat
 from tests.io.test_chat import bare  # pylint: disable=unused-import
 
@@ -107,6 +108,9 @@ def test_rows_of_the_published_shape_are_read(over, rows, answer, asks, bare, tm
   texts = build_prompts.texts_of(c, tokenizer.wrap(bare.hf))
   prompt = next(iter(build_prompts.read_prompts(c, c.prompts.split)))
   assert prompt.answer == answer and asks in texts.prompt(prompt)
+  if over == "gsm8k":
+    assert gsm8k.demonstration(prompt, None).splitlines() == [
+        "She has 0 + 0 = <<0+0=0>>0 pens.", r"\boxed{0}"]
   assert validation.find_toy_numbers(c, texts, [prompt]) == []
 
 

@@ -6,7 +6,7 @@ r"""Mathematics with answers in \boxed{}: DAPO-17k, or MATH (math:hendrycks), wi
 Meant for one GPU with 80 GB and models up to about 1.5B parameters (with lora: 4B). It has not been
 run at that size, so there is neither a time nor a figure to expect. DAPO trained a model of 32B on
 128 GPUs with 20,480 tokens per completion, 512 prompts and 16 completions each. The data come from
-the Hugging Face hub (package `datasets`); 512 rows of DAPO-17k are held out, as it has no test split.
+the Hugging Face hub (package `datasets`); 512 rows of DAPO-17k are held out: it has no test split.
 """
 from rlx.configs import base, bases
 

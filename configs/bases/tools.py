@@ -16,8 +16,8 @@ PARTS = {
     "graded verifier": "rlx.environments.zoo.calculator:overlap",
     "checker of the form": "rlx.environments.zoo.calculator:parsed"}
 SYSTEM = (
-    "You have a calculator for two integers. Reply with one operation in square brackets and nothing "
-    "else, such as [37*4]: the tool replies with its result. When you know the answer to the "
+    "You have a calculator for two integers. Reply with one operation in square brackets and "
+    "nothing else, such as [37*4]: the tool replies with its result. When you know the answer to the "
     "question, reply with # and the answer and nothing else, such as #221.")
 
 

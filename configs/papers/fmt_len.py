@@ -27,6 +27,6 @@ def get_config(arg=""):
   c = quickstart.grpo(arg)  # There is no filter by accuracy: the method needs no verdict.
   c.verifier.scores = (base.part("checker of the form"),)
   # O: on the toy the reward peaks at 16 tokens; right completions have 12 to 18.
-  c.rewards.outcome = dict(name="length.surrogate", coef=1.0, max_length=max(32, c.rollouts.max_tokens),
-                           peak=0.5)  # C
+  c.rewards.outcome = dict(name="length.surrogate", coef=1.0, peak=0.5,  # C
+                           max_length=max(32, c.rollouts.max_tokens))
   return c

@@ -7,11 +7,10 @@ A change is a dict {dotted key: value}. Three functions combine lists of changes
   chain(a, b)     the changes of a, followed by those of b
 
 If two merged changes set the same key, the later list takes precedence; a dict for a whole section
-replaces keys that were set in it before. Three keys do not belong to the config: `config` is the file
-that is changed (FILE or FILE:ARGUMENT), `base` the base to which its method is applied
-(configs/bases; its own where the key is missing), and `arm` names the runs that differ only in their
-seed.
-The names of merged arms are joined by "-". A grid is a Python file whose function `grid()`
+replaces keys that were set in it before. Three keys do not belong to the config: `config` is the
+file that is changed (FILE or FILE:ARGUMENT), `base` the base to which its method is applied
+(configs/bases; its own where the key is missing), and `arm` names the runs that differ only in
+their seed. The names of merged arms are joined by "-". A grid is a Python file whose function `grid()`
 returns such a list:
 
   def grid():

@@ -349,8 +349,8 @@ def find_toy_numbers(c: keys.Config, texts: texts_lib.Texts, prompts: Sequence[r
   has_chat, lines = texts.tokenizer.hf.chat_template is not None, []
   if not has_chat and len(texts.tokenizer.vocabulary) < _TOY_TOKENS: return []
   if c.rollouts.max_tokens <= 32:
-    lines.append(f"rollouts.max_tokens={c.rollouts.max_tokens}: few answers of a language model are "
-                 "so short; base=gsm8k, or rollouts.max_tokens=1024")
+    lines.append(f"rollouts.max_tokens={c.rollouts.max_tokens}: few answers of a language model "
+                 "are so short; base=gsm8k, or rollouts.max_tokens=1024")
   if (rate := c.learner.optimizer.lr) >= 1e-4 and not c.lora.rank and learns == "policy":
     lines.append(f"learner.optimizer.lr={rate:g}: on all weights of a language model this destroys "
                  "it within a few steps; base=gsm8k, or learner.optimizer.lr=1e-6")

@@ -191,7 +191,8 @@ def _hf(name, split, *, config=None, revision=None):
   datasets = _import("datasets", "datasets")
   name, _, named = name.partition(":")
   try:
-    return iter(datasets.load_dataset(name, config or named or None, split=split, revision=revision))
+    return iter(datasets.load_dataset(
+        name, config or named or None, split=split, revision=revision))
   except Exception as e:  # Of HTTP, of the hub, of file formats.
     raise ValueError((str(e).splitlines() or [repr(e)])[0]) from e
 

@@ -1,5 +1,7 @@
-"""GSM8K, grade-school word problems (Cobbe et al. 2021, arXiv:2110.14168): `hf:openai/gsm8k:main` or
-`tfds:gsm8k`."""
+"""GSM8K, grade-school word problems: `hf:openai/gsm8k:main` or `tfds:gsm8k`.
+
+Cobbe et al. 2021, arXiv:2110.14168.
+"""
 from rlx.core import records
 
 
