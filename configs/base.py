@@ -7,9 +7,13 @@ arguments of that function. Unknown keys are errors at startup.
 A key may have any value of its default's type, or those that its Option states; where the
 default is a placeholder, None too. The options of a function state theirs in its signature.
 """
+import contextlib
+import contextvars
 import dataclasses
+import difflib
 import functools
 import importlib
+import pkgutil
 import types
 from typing import Any
 
@@ -56,8 +60,74 @@ def choice(*values):
   return Option(values[0], ranges.one_of(values))
 
 
+# (name of the base, set to which each use of it is added), or None, within `over`.
+_CHOSEN = contextvars.ContextVar("base", default=None)
+
+
 def get_config():
   return _defaults(declared())
+
+
+@contextlib.contextmanager
+def over(name):
+  """Within it, methods are applied to the base configs/bases/NAME.py; None: to their own.
+
+  Args:
+    name: NAME or NAME:ARGUMENT.
+  Returns:
+    a set, which stays empty if the config that is loaded asks for no base.
+  Raises:
+    ValueError: there is no such base.
+  """
+  if name is not None and (stem := name.partition(":")[0]) not in bases():
+    near = "".join(f" did you mean {x}?" for x in difflib.get_close_matches(stem, bases(), 1))
+    raise ValueError(f"base={name!r}: there are {', '.join(bases())};{near}".rstrip(";"))
+  asked = set()
+  token = _CHOSEN.set(name and (name, asked))
+  try:
+    yield asked
+  finally:
+    _CHOSEN.reset(token)
+
+
+def bases():
+  """The names of all bases."""
+  return [m.name for m in pkgutil.iter_modules(_module("").__path__)]
+
+
+def chosen():
+  """The base that `over` names; None outside of it."""
+  name, asked = _CHOSEN.get() or (None, set())
+  asked.add(name)
+  return name
+
+
+def start():
+  """The config that a method changes: that of the chosen base, or of the toy."""
+  name, _, argument = (chosen() or "toy").partition(":")
+  return _module(name).get_config(argument)
+
+
+def part(what, *default):
+  """What the chosen base has for a part of its task, such as "checker of steps".
+
+  Raises:
+    ValueError: its PARTS have none, and there is no default; one line with the bases that have.
+  """
+  parts = _module((name := chosen() or "toy").partition(":")[0]).PARTS
+  if what in parts or default: return parts.get(what, *default)
+  able = " or ".join(f"base={b}" for b in bases() if what in _module(b).PARTS)
+  raise ValueError(f"it needs a {what}, which base={name} does not have; write {able}.")
+
+
+def _module(base):
+  return importlib.import_module(f"rlx.configs.bases.{base}".rstrip("."))
+
+
+def at_least(c, tokens):
+  """Makes room for completions of so many tokens, on the toy, whose lengths have none to spare."""
+  if c.rollouts.max_tokens < tokens:
+    c.rollouts.max_tokens = c.rollouts.chunk = c.rollouts.bucket = tokens
 
 
 def optimizer(lr, **changes):
@@ -527,6 +597,8 @@ def smoke(c):
   c.rollouts.per_prompt = min(c.rollouts.per_prompt, 4)
   c.rollouts.max_tokens = min(c.rollouts.max_tokens, 32)
   c.rollouts.chunk = min(c.rollouts.chunk, 32)
+  for name in ("learner", "prm", "value"):
+    c[name].microbatches = min(c[name].microbatches, 2)
   c.rollouts.max_draws = 2
   c.rollouts.fill = "failed"
   c.eval.every, c.eval.prompts, c.eval.final_samples = 0, 16, 1

@@ -13,7 +13,7 @@ _COLUMNS = 16  # `sample` and `score` pad texts to a multiple of so many tokens.
 
 def train(config: Any, *, rows: Rows | None = None, eval_rows: Rows | None = None,
           reward: Rewards | None = None, coefficients: Mapping[str, float] | None = None,
-          model: str | None = None, workdir: str | None = None,
+          model: str | None = None, base: str | None = None, workdir: str | None = None,
           **changes: Any) -> dict[str, Any] | None:
   """Trains a policy with reinforcement learning, on your rows and your reward if you give them.
 
@@ -46,6 +46,9 @@ def train(config: Any, *, rows: Rows | None = None, eval_rows: Rows | None = Non
       get, at most 0; where a function gives lists, each of its steps does.
     coefficients: name -> what the advantages of that reward are multiplied by; 1 by default.
     model: where the policy starts, as model.path: a folder, a .gguf file or hf:OWNER/NAME.
+    base: the model, task and sizes to which the method of a named config is applied: toy, gsm8k,
+      math, code or tools (configs/bases), such as base="gsm8k" or "gsm8k:lora". None: the
+      config's own, which are those of the toy for most configs.
     workdir: folder of the run; a run that has a checkpoint there is continued. None: the folder
       that config names, or runs/CONFIG.
     **changes: keys of the config and their values, such as **{"learner.optimizer.lr": 1e-4}.
@@ -60,13 +63,13 @@ def train(config: Any, *, rows: Rows | None = None, eval_rows: Rows | None = Non
   from rlx.io import compile_cache
   from rlx.loops import rl
   config, workdir = own_data.prepare(
-      config, rows, eval_rows, reward, coefficients, model, workdir, changes)
+      config, rows, eval_rows, reward, coefficients, model, workdir, changes, base)
   compile_cache.keep_compiled(config.compile_cache, workdir)
   return rl.train(config, workdir)
 
 
 def evaluate(config: Any, *, rows: Rows | None = None, reward: Rewards | None = None,
-             model: str | None = None, workdir: str | None = None,
+             model: str | None = None, base: str | None = None, workdir: str | None = None,
              **changes: Any) -> dict[str, Any]:
   """Held-out accuracy of a run's newest checkpoint, or of a model, with 95% intervals.
 
@@ -79,6 +82,7 @@ def evaluate(config: Any, *, rows: Rows | None = None, reward: Rewards | None = 
     rows: held-out rows, as eval_rows of `train`; None: those of the config or run.
     reward: as for `train`.
     model: as for `train`.
+    base: as for `train`.
     workdir: folder of a run, whose newest checkpoint is evaluated if it has one, and where
       evaluate.json is written. None: as for `train`.
     **changes: as for `train`.
@@ -91,7 +95,8 @@ def evaluate(config: Any, *, rows: Rows | None = None, reward: Rewards | None = 
   from rlx.build import own_data
   from rlx.io import compile_cache
   from rlx.tools import evaluate as evaluate_tool
-  config, workdir = own_data.prepare(config, None, rows, reward, None, model, workdir, changes)
+  config, workdir = own_data.prepare(
+      config, None, rows, reward, None, model, workdir, changes, base)
   compile_cache.keep_compiled(config.compile_cache, workdir)
   return evaluate_tool.evaluate(config, workdir)
 

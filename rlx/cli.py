@@ -40,6 +40,7 @@ Commands:
 CONFIG is a config's name, such as quickstart, quickstart:smoke or papers/prime, the path of a .py
 file, or the folder of a run, whose config is taken. key=value sets a key of the config, such as
 learner.optimizer.lr=1e-4; all keys are explained in {base}.
+base=NAME applies the config's method to another model and task: toy, gsm8k, math, code or tools.
 workdir=DIR is the folder of the run; the default is the folder that CONFIG names, or runs/CONFIG in
 the current directory (for doctor: none).
 hosts=auto or hosts=ADDRESS:PORT,COUNT,INDEX starts one of several processes.
@@ -90,12 +91,13 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
   parameters = inspect.signature(fn).parameters
   more = {key: values.pop(key) for key, p in parameters.items()
           if p.kind is p.KEYWORD_ONLY and key in values}
-  given_workdir, default = values.pop("workdir", None), load.default_workdir(name)
+  over, given_workdir = values.pop("base", None), values.pop("workdir", None)
+  default = load.default_workdir(name, over)
   # A doctor reads the metrics of a run that is named, not of one that may be there.
   needs_workdir = ("workdir" in parameters
                    and parameters["workdir"].default is inspect.Parameter.empty)
   workdir = given_workdir or (default if needs_workdir or default == name else None)
-  config = _override(load.load_config(name), values)
+  config = _override(load.load_config(name, over), values)
   if given_hosts is not None: hosts.start(given_hosts)
 
   def call():

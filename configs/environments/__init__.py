@@ -19,6 +19,7 @@ def get_config(arg, name, *, alphabet, environment, options, wrong_rate, turns, 
     wrong_rate: share of an expert's replies that are wrong.
     steps, per_step, lr: of the RL loop: its steps, prompts of a step, and learning rate.
   """
+  if base.chosen() not in (None, "toy"): return _over_base(arg, name)
   kind, size = base.variant(arg, ("prime", "outcome", "sft"))
   c = base.get_config()
   c.model.path = None if kind == "sft" else f"configs/models/{name}"
@@ -57,3 +58,12 @@ def get_config(arg, name, *, alphabet, environment, options, wrong_rate, turns, 
     c.prompts.options.size = 128
     c.sft.steps, c.sft.batch = 2, 8
   return c
+
+
+def _over_base(arg, name):
+  """The config of the chosen base, which has an environment and a chat model of its own."""
+  kind, size = base.variant(arg, ("prime", "outcome"))
+  base.part(f"dialogue with the environment {name}")
+  c = base.start()
+  if kind == "outcome": del c.rewards.process, c.advantages.process
+  return base.sized(c, size)

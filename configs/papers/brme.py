@@ -12,14 +12,15 @@ spread; this config uses two verifiers, and the nominal score is the share of ri
 
 Confidence in the formula: medium.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = ("training stays stable for longer than with a single reward model",)
 
 
 def get_config(arg=""):
   c = quickstart.ppo(arg)  # O. There is no filter by accuracy: RLHF has no verdict.
-  c.verifier.scores = ("chain.step_share", "chain.answer")  # in place of the heads
+  # In place of the heads.
+  c.verifier.scores = (base.part("graded verifier"), base.part("verifier of answers"))
   c.rewards = dict(                               # P lambda and 1 - lambda
       nominal=dict(name="shaping.plain", coef=0.5, kind="linear"),
       worst=dict(name="shaping.ensemble", coef=0.5, kind="min"))

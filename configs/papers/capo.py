@@ -13,14 +13,14 @@ config by an exact checker; the paper samples 16 completions per prompt, this co
 
 Confidence in the formula: high.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = ("penalties of steps do better than GRPO with outcomes alone",)
 
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)
-  c.verifier.steps = "chain.steps"  # O
+  c.verifier.steps = base.part("checker of steps")  # O
   c.rewards = dict(
       process=dict(name="steps.wrong_step_penalty", coef=1.0, outcome=2.0,
                    penalty=1.0))  # P

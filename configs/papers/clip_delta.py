@@ -12,7 +12,7 @@ exact checker.
 
 Confidence in the formula: medium.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "a PRM's rewards, added as they are, pay for repeated steps and cost accuracy",
@@ -22,7 +22,7 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.ppo(arg, lam=1.0)  # M: PPO. O: the value model's learning rate.
-  c.verifier.steps = "chain.steps"  # O
+  c.verifier.steps = base.part("checker of steps")  # O
   c.rewards = dict(
       outcome=dict(name="outcome.verdict", coef=1.0),
       process=dict(name="steps.refine", coef=0.02,         # M

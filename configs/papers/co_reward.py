@@ -15,7 +15,7 @@ eval.answer says how an answer is read from a completion.
 
 Confidence in the formula: high.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "majority labels of the other wording are harder to collapse on than those of the prompt "
@@ -27,6 +27,6 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)  # There is no filter by accuracy: the method needs no verdict.
-  c.prompts.dataset, c.prompts.paired = "chain_pairs", True
+  c.prompts.dataset, c.prompts.paired = base.part("question in two wordings"), True
   c.rewards.outcome = dict(name="pseudo.paired", coef=1.0)
   return c

@@ -16,14 +16,15 @@ the answer and the share of right steps.
 
 Confidence in the formula: medium.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = ("with a threshold each proxy stops at its useful point; fixed weights overoptimize",)
 
 
 def get_config(arg=""):
   c = quickstart.ppo(arg)  # O. There is no filter by accuracy: RLHF has no verdict.
-  c.verifier.scores = ("chain.answer", "chain.step_share")  # in place of reward models
+  # In place of reward models.
+  c.verifier.scores = (base.part("verifier of answers"), base.part("graded verifier"))
   c.rewards = dict(outcome=dict(
       name="shaping.ensemble", coef=1.0, kind="lagrange", k=10.0, thresholds=(0.9, 0.9)))
   c.kl.coef, c.kl.place, c.kl.kind = 0.01, "reward", "k1"  # O

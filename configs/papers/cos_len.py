@@ -15,7 +15,7 @@ distinguishes right completions of different prompts, and wrong completions.
 
 Confidence in the formula: high.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "the cosine reward keeps the length of completions stable where the plain reward lets it "
@@ -27,10 +27,10 @@ def get_config(arg=""):
   # C: OpenRLHF's PPO; O: the value model's rate (C: 9e-6, the policy's 5e-7).
   c = quickstart.ppo(arg, lam=1.0)
   # The longest right chain has 18 tokens; reaching max_length gets the reward `exceeded`.
-  c.rollouts.max_tokens = c.rollouts.chunk = c.rollouts.bucket = 20
+  base.at_least(c, 20)
   c.rewards = dict(outcome=dict(
-      name="length.cosine", coef=1.0, max_length=20, right=(2.0, 1.0), wrong=(-10.0, 0.0),
-      exceeded=-10.0))                              # C
+      name="length.cosine", coef=1.0, max_length=c.rollouts.max_tokens, right=(2.0, 1.0),
+      wrong=(-10.0, 0.0), exceeded=-10.0))          # C
   c.kl.coef, c.kl.place, c.kl.kind = 0.01, "reward", "k1"          # C init_kl_coef
   c.learner.epochs = 2                              # C max_epochs
   return c

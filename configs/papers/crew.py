@@ -13,7 +13,7 @@ completions, this config one pair per prompt from the new completions of every s
 
 Confidence in the formula: high.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "confidence in the answer ranks right completions above wrong ones better than other "
@@ -23,7 +23,7 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)  # The loss does not use the advantages; they are only logged.
-  c.likelihood.separator = "#"
+  c.likelihood.separator, _ = base.part("mark of the answer")
   c.rewards.outcome = dict(
       name="likelihood.answer_confidence", coef=1.0, agg="mean_p")  # P; only logged
   c.learner.loss = dict(name="sequence.crew_dpo", dpo_beta=0.1)  # P; O: beta

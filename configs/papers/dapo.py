@@ -12,7 +12,7 @@ receives no penalty), and the paper uses 16 minibatches, this config 4.
 
 Confidence in the formula: high.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "the upper clip keeps entropy from collapsing",
@@ -24,11 +24,12 @@ def get_config(arg=""):
   c = quickstart.grpo(arg)
   # P: groups that are all right or all wrong are dropped
   c.rollouts.filter_groups = dict(name="filter_groups.accuracy_band", low=1e-3, high=1 - 1e-3)
-  c.rollouts.max_tokens = c.rollouts.chunk = c.rollouts.bucket = 24  # O
+  base.at_least(c, 24)  # O
   c.rewards = dict(
       outcome=dict(name="outcome.verdict", coef=2.0),      # P: 1 or -1
       length=dict(name="length.overlong", coef=1.0,
-                  max_length=24, buffer=5))                # P: 4096 of 20480
+                  max_length=c.rollouts.max_tokens,
+                  buffer=-(-c.rollouts.max_tokens // 5)))  # P: 4096 of 20480
   c.advantages = dict(total=dict(name="group.grpo"), whiten=False)  # P
   c.learner.loss = dict(name="policy.ppo_clip", clip_low=0.2, clip_high=0.28)  # P
   c.learner.aggregation = "token-mean"  # P

@@ -15,15 +15,15 @@ last step and the answer, as in "5#5", so that there are several tokens to weigh
 
 Confidence in the formula: medium.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = ("a plain mean dilutes the signal on long references; the weights restore it",)
 
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)  # There is no filter by accuracy: the method needs no verdict.
-  c.likelihood.separator, c.likelihood.answer = ";", "{}#{}"
-  c.likelihood.max_tokens = 3
+  c.likelihood.separator, c.likelihood.answer, c.likelihood.max_tokens = base.part(
+      "mark of the last step")
   c.rewards.outcome = dict(
       name="likelihood.reference", coef=1.0, agg="mean_lp", token_weight="group_std",
       baseline="diff")

@@ -25,7 +25,7 @@ def get_config(arg=""):
   c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)
   c.rollouts.anneal = dict(
       name="anneal.ead", peak=1.2, floor=0.1,     # C
-      rate=18.0, growth=0.2,                      # O: the longest answer has 18 tokens
+      rate=float(c.rollouts.max_tokens), growth=0.2,   # O: the longest answer of the toy
       warmup_steps=1 if arg == "smoke" else 10)   # C
   c.learner.rollout_correction = dict(name="rollout_correction.tis", cap=2.0, level="token")  # C
   c.learner.loss.clip_low, c.learner.loss.clip_high = 0.2, 0.28  # C

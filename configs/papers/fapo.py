@@ -12,7 +12,7 @@ this config with an exact checker.
 
 Confidence in the formula: high.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "flawed answers help early and hurt late; the penalty turns the sign of their advantage by "
@@ -22,7 +22,7 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)  # C: the advantage estimator. O: no filter.
-  c.verifier.steps = "chain.steps"  # O
+  c.verifier.steps = base.part("checker of steps")  # O
   c.rewards.outcome = dict(name="steps.flaw_penalty", coef=1.0, lam=1.0)  # C
   c.learner.aggregation = "token-mean"  # C: a DAPO recipe
   return c

@@ -15,7 +15,7 @@ the chain, which itself requires a certain length.
 
 Confidence in the formula: high.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "format and length match training on true answers, early in training",
@@ -25,7 +25,8 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)  # There is no filter by accuracy: the method needs no verdict.
-  c.verifier.scores = ("chain.form",)
-  # O: the reward peaks at 16 tokens; right completions have 12 to 18.
-  c.rewards.outcome = dict(name="length.surrogate", coef=1.0, max_length=32, peak=0.5)  # C
+  c.verifier.scores = (base.part("checker of the form"),)
+  # O: on the toy the reward peaks at 16 tokens; right completions have 12 to 18.
+  c.rewards.outcome = dict(name="length.surrogate", coef=1.0, peak=0.5,  # C
+                           max_length=max(32, c.rollouts.max_tokens))
   return c

@@ -25,7 +25,8 @@ CLAIMS = ("a reward that balances the precision and the completeness of calls do
 def get_config(arg=""):
   c = calculator.get_config(f"outcome-{arg}" if arg else "outcome")
   c.environment.turn_rewards = "ftrl"  # C compute_solve_f1
-  c.environment.at_once, c.episodes.turn_tokens = 2, 24  # O: two calls have up to 20 tokens
+  c.environment.at_once = 2
+  c.episodes.turn_tokens = max(24, c.episodes.turn_tokens)  # O: two calls have up to 20 tokens
   c.rewards = dict(turns=dict(name="turns.environment", coef=1.0))  # C
   c.advantages = dict(total=dict(name="turns.prefix", gamma=0.0), whiten=False)  # C, O
   c.kl.coef, c.kl.kind, c.kl.place = 0.001, "k3", "loss"  # C

@@ -13,7 +13,7 @@ two rewards of this config are the answer and the share of right steps.
 
 Confidence in the formula: high.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "summed first, different combinations of rewards collapse into one advantage",
@@ -23,7 +23,7 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)
-  c.verifier.steps = "chain.steps"  # O
+  c.verifier.steps = base.part("checker of steps")  # O
   c.rewards = dict(
       # C: coef is the weight of a reward after its normalisation.
       outcome=dict(name="outcome.verdict", coef=1.0),

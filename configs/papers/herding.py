@@ -13,7 +13,7 @@ verifiers that check different properties.
 
 Confidence in the formula: medium.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "ensembles of different pretraining seeds help more than of different fine-tuning seeds",
@@ -23,7 +23,8 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.ppo(arg)  # O; no filter by accuracy, because RLHF has no verdict
-  c.verifier.scores = ("chain.answer", "chain.step_share")  # stand in for reward models
+  # They stand in for reward models.
+  c.verifier.scores = (base.part("verifier of answers"), base.part("graded verifier"))
   c.rewards = dict(outcome=dict(name="shaping.ensemble", coef=1.0, kind="mean_minus_std"))
   c.kl.coef, c.kl.place, c.kl.kind = 0.01, "reward", "k1"  # O
   return c

@@ -13,7 +13,7 @@ of right steps.
 
 Confidence in the formula: high.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "beats verifier-only and reward-model-only training, most on answers that are hard to verify",
@@ -22,7 +22,7 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)  # No filter by accuracy: scores also differ if all are right.
-  c.verifier.scores = ("chain.step_share",)       # stands in for a reward model
+  c.verifier.scores = (base.part("graded verifier"),)       # stands in for a reward model
   c.rewards.outcome = dict(name="shaping.stratified", coef=1.0, 
                              wrong_range=0.05, right_range=0.05)
   c.advantages.outcome = dict(name="group.variance_weighted", low=0.4, high=3.0, k=6.0)

@@ -31,13 +31,13 @@ def get_config(arg=""):
   loss, size = base.variant(arg, tuple(LOSSES))
   c = quickstart.grpo(size)
   c.prm.loss = dict(name=LOSSES[loss])
-  c.prm.beta = 0.5
   c.rewards = dict(process=dict(name="implicit.process", coef=1.0, granularity="step", norm="none"))
   c.advantages = dict(process=dict(name="process.reinforce"), whiten=False)
   c.learner.optimizer.lr = 0.0                    # the policy is not trained
   c.train_prm.prompts = 256                       # O; the paper has 33k
   c.eval.every, c.eval.prompts, c.eval.batch, c.eval.samples = 0, 256, 256, 16
-  c.eval.difficulty, c.eval.prm_sets = "operations", ("chain.steps",)
+  c.eval.difficulty = base.part("difficulty", c.eval.difficulty)
+  if steps := base.part("checker of steps", None): c.eval.prm_sets = (steps,)
   if size == "smoke":
     base.smoke(c)
     c.eval.batch, c.eval.samples = 16, 4

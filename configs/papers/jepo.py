@@ -12,7 +12,7 @@ log-prob and a format penalty; this config has neither.
 
 Confidence in the formula: medium.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "on unverifiable data it improves where a verifier's reward cannot",
@@ -22,7 +22,7 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)  # No filter by accuracy: the method needs no verdict.
-  c.likelihood.separator, c.likelihood.max_tokens = "#", 1  # the answer is one digit
+  c.likelihood.separator, c.likelihood.max_tokens = base.part("mark of the answer")
   c.rewards.outcome = dict(name="likelihood.reference", coef=1.0, agg="log_mean_exp")
   # The reward is the leave-one-out difference already.
   c.advantages.outcome = dict(name="batch.reinforce", use_mean=False)

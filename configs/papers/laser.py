@@ -13,7 +13,7 @@ config has no warm-up. The paper's final weighted voting is not included.
 
 Confidence in the formula: high.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "the self-reward tells right from wrong completions far better than the model did before, for "
@@ -25,8 +25,8 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.get_config(arg)
-  c.likelihood.token = "*"                    # O an operation that does not occur in the chains
-  own = dict(c_ref=-9.7, beta_v=0.1)          # O at the start it is -9.7 +- 1.2; C beta_v
+  c.likelihood.token, c_ref = base.part("token without use, with its log-prob")   # O
+  own = dict(c_ref=c_ref, beta_v=0.1)         # C beta_v
   c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
   c.advantages = dict(outcome=dict(
       name="group.self_rewarded", tau=0.1, least_std=0.1, **own), whiten=False)  # C

@@ -11,7 +11,7 @@ task, because the answer is one token.
 
 Confidence in the formula: medium.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "log-prob rewards work for short and long answers; probabilities go flat on long ones",
@@ -21,7 +21,7 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)  # No filter by accuracy: the method needs no verdict.
-  c.likelihood.separator, c.likelihood.max_tokens = "#", 1  # the answer is one digit
+  c.likelihood.separator, c.likelihood.max_tokens = base.part("mark of the answer")
   c.rewards.outcome = dict(name="likelihood.reference", coef=1.0, agg="sum_lp")
   c.advantages.outcome = dict(name="group.rloo")
   return c

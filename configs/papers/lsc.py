@@ -13,7 +13,7 @@ scores; this quantile is 1 here as soon as 15% of the completions are right.
 
 Confidence in the formula: medium.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "less hacking than the raw reward at the same KL",
@@ -23,7 +23,8 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.ppo(arg)  # O; no filter by accuracy, because RLHF has no verdict
-  c.verifier.scores = ("chain.answer", "chain.step_share")  # stand in for reward models
+  # They stand in for reward models.
+  c.verifier.scores = (base.part("verifier of answers"), base.part("graded verifier"))
   c.rewards = dict(outcome=dict(
       name="shaping.ensemble", coef=1.0, kind="logsig_sum", k=4.0, thresholds=(1.0, 1.0)))
   c.kl.coef, c.kl.place, c.kl.kind = 0.01, "reward", "k1"  # O

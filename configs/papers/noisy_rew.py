@@ -28,5 +28,5 @@ def get_config(arg=""):
       level="group")  # C one random draw for all completions of a prompt
   c.advantages = dict(outcome=dict(name="temporal.gae", gamma=1.0, lam=1.0),   # P
                       whiten=True)                 # C verl's PPO
-  c.value.optimizer.lr = 5e-4                      # O equal to the policy's (C 5e-6 and 1e-6)
+  c.value.optimizer.lr = c.learner.optimizer.lr    # O equal to the policy's (C 5e-6 and 1e-6)
   return c

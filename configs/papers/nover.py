@@ -14,7 +14,7 @@ efficiency term has little effect.
 
 Confidence in the formula: high.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "ranks are stable where the raw perplexity explodes",
@@ -24,7 +24,7 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)  # No filter by accuracy: the method needs no verdict.
-  c.likelihood.separator, c.likelihood.max_tokens = "#", 1  # the answer is one digit
+  c.likelihood.separator, c.likelihood.max_tokens = base.part("mark of the answer")
   c.rewards = dict(
       reasoning=dict(name="likelihood.reference", coef=1.0, agg="ppl", len_norm="log10",
                      post="rank"),                # C

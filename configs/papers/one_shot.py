@@ -24,6 +24,7 @@ CLAIMS = (
 def get_config(arg=""):
   c = quickstart.grpo(arg)  # No filter by accuracy: it would end the run at 90%.
   c.prompts.limit = c.prompts.per_step = 1                                      # P
+  c.learner.microbatches = c.prm.microbatches = c.value.microbatches = 1
   c.rollouts.per_prompt = 4 if arg == "smoke" else 64                           # O
   c.learner.entropy_coef = 1e-3                                                 # P
   c.kl.coef, c.kl.kind, c.kl.place = 1e-3, "k3", "loss"                         # P

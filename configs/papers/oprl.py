@@ -27,7 +27,6 @@ def get_config(arg=""):
   c = quickstart.get_config(arg)
   c.rollouts.filter_groups = dict(name="filter_groups.with_verdict")         # C
   c.prm.loss = dict(name="prm.dpo")                       # P trajectory-level DPO
-  c.prm.beta = 0.5
   c.prm.reference = "policy"                              # P
   c.rewards.process = dict(name="implicit.process", coef=1.0, granularity="token", norm="none")
   c.advantages = dict(

@@ -14,7 +14,7 @@ this config uses the share of right steps, and verdicts are only logged.
 
 Confidence in the formula: high.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = ("a bounded, centred reward that grows fast and then slowly resists hacking the longest",)
 
@@ -23,7 +23,7 @@ def get_config(arg=""):
   # C: gamma and lambda; O: whitening and the value model's learning rate. Prompts are not
   # filtered by accuracy, because RLHF has no verdicts.
   c = quickstart.ppo(arg)
-  c.verifier.scores = ("chain.step_share",)       # stands in for a reward model
+  c.verifier.scores = (base.part("graded verifier"),)       # stands in for a reward model
   # C uses k = 1 for logits with a range of several units; a share has a range of one.
   c.rewards = dict(outcome=dict(name="shaping.par", coef=1.0, k=4.0))
   c.kl.coef, c.kl.place, c.kl.kind = 0.005, "reward", "k1"  # C

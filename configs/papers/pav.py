@@ -14,7 +14,7 @@ that makes no mistakes.
 
 Confidence in the formula: medium.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "progress as the reward does better than the value itself, and than outcomes",
@@ -24,7 +24,7 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)
-  c.verifier.steps = "chain.recoverable"  # O
+  c.verifier.steps = base.part("checker of what each step leaves possible")  # O
   c.rewards = dict(
       outcome=dict(name="outcome.verdict", coef=1.0),
       process=dict(name="steps.refine", coef=5.0,          # M: alpha is 3 to 5

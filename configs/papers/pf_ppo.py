@@ -15,7 +15,7 @@ share of right steps.
 
 Confidence in the formula: medium.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "scores are the most reliable at their extremes; training on those has the higher pass rate",
@@ -25,7 +25,7 @@ CLAIMS = (
 def get_config(arg=""):
   # O. Prompts are not filtered by accuracy, because RLHF has no verdicts.
   c = quickstart.ppo(arg)
-  c.verifier.scores = ("chain.step_share",)       # stands in for a reward model
+  c.verifier.scores = (base.part("graded verifier"),)       # stands in for a reward model
   c.rollouts.select_completions = dict(name="select_completions.extremes", kind="best_random")  # C
   c.rewards = dict(outcome=dict(name="shaping.plain", coef=1.0, kind="linear"))
   c.kl.coef, c.kl.place, c.kl.kind = 0.01, "reward", "k1"  # C init_kl_coef

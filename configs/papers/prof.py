@@ -14,7 +14,7 @@ uses the exact share of right steps.
 
 Confidence in the formula: medium.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "filtering beats blending the scores into the reward, which is hacked",
@@ -24,7 +24,7 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.get_config(arg)
-  c.verifier.scores = ("chain.step_share",)       # stands in for the PRM's mean
+  c.verifier.scores = (base.part("graded verifier"),)       # stands in for the PRM's mean
   c.rollouts.select_completions = dict(
       name="select_completions.prof", count=c.rollouts.per_prompt // 2, side="both")
   c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))  # P: no PRM score

@@ -14,7 +14,7 @@ config every prompt has one.
 
 Confidence in the formula: high.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "step rewards that are summed collapse early, softmin ones train stably",
@@ -24,7 +24,7 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)  # C: prompts are not filtered by accuracy.
-  c.verifier.steps = "chain.steps"  # O
+  c.verifier.steps = base.part("checker of steps")  # O
   c.rewards = dict(
       outcome=dict(name="outcome.verdict", coef=1.0),      # C
       process=dict(name="steps.refine", coef=1.0, kind="softmin",

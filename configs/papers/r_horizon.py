@@ -15,7 +15,7 @@ first; the paper adds a difference to that answer.
 
 Confidence in the formula: high.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "training on composed problems helps on composed problems, and more than training on single "
@@ -26,7 +26,8 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.get_config(arg)
-  c.prompts.dataset, c.prompts.columns = "chain_horizon", dict(problems=2)     # P
+  c.prompts.dataset = base.part("question made of several")
+  c.prompts.columns = dict(problems=2)                                         # P
   c.prompts.options = dict(size=40000, n_min=3, n_max=5, ops="Mm")             # O
   c.prompts.max_tokens = 22
   c.rollouts.max_tokens = c.rollouts.chunk = c.rollouts.bucket = 22

@@ -13,14 +13,14 @@ whole trajectory. This config uses the exact checker's scores of steps.
 
 Confidence in the formula: medium.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = ("the blend does better than GRPO with verdicts alone",)
 
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)
-  c.verifier.steps = "chain.steps"  # O
+  c.verifier.steps = base.part("checker of steps")  # O
   c.rewards = dict(
       outcome=dict(name="outcome.verdict", coef=0.25),     # C
       process=dict(name="steps.completion", coef=0.75, kind="mean"))  # C

@@ -12,7 +12,7 @@ without a wrong step.
 
 Confidence in the formula: high.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "prompts that are never solved by own samples become solvable: pass@k stays above that of GRPO",
@@ -21,7 +21,7 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)
-  c.rollouts.demonstration = dict(name="chain.trace", wrong_rate=0.0)  # C: one of 8
+  c.rollouts.demonstration = base.part("demonstration")                # C: one of 8
   c.advantages.outcome = dict(name="group.against_sampled")  # C
   c.learner.loss = dict(name="policy.rl_plus", focal_exponent=0.5)              # C
   c.learner.aggregation = "seq-mean-token-sum-norm"                    # C

@@ -15,7 +15,7 @@ that token.
 
 Confidence in the formula: high.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "mean probability is more stable than product or log-prob; taking the base off helps",
@@ -25,7 +25,7 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)  # Prompts are not filtered by accuracy: the method needs no verdict.
-  c.likelihood.separator, c.likelihood.max_tokens = "#", 1  # The answer is one digit.
+  c.likelihood.separator, c.likelihood.max_tokens = base.part("mark of the answer")
   c.rewards.outcome = dict(
       name="likelihood.reference", coef=1.0, agg="mean_p", baseline="diff",
       post="clip01")  # C

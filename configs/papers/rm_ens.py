@@ -14,7 +14,7 @@ has two verifiers that check different properties of a completion.
 
 Confidence in the formula: medium.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = ("WCO and UWO reduce overoptimization in PPO; with a small KL penalty there is none",)
 
@@ -22,7 +22,8 @@ CLAIMS = ("WCO and UWO reduce overoptimization in PPO; with a small KL penalty t
 def get_config(arg=""):
   # O. Prompts are not filtered by accuracy, because RLHF has no verdicts.
   c = quickstart.ppo(arg)
-  c.verifier.scores = ("chain.answer", "chain.step_share")  # stand in for reward models
+  # They stand in for reward models.
+  c.verifier.scores = (base.part("verifier of answers"), base.part("graded verifier"))
   # The factor of the variance is the function's default, 0.1 (P, for PPO).
   c.rewards = dict(outcome=dict(name="shaping.ensemble", coef=1.0, kind="uwo"))
   c.kl.coef, c.kl.place, c.kl.kind = 0.01, "reward", "k1"  # P: the small coefficient

@@ -12,7 +12,7 @@ from a trained PRM; this config takes them from the exact checker of chains.
 
 Confidence in the formula: medium.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "how scores are aggregated decides what is learned",
@@ -22,6 +22,6 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.ppo(arg, lam=1.0)  # O: the value model has the policy's learning rate.
-  c.verifier.steps = "chain.steps"  # O
+  c.verifier.steps = base.part("checker of steps")  # O
   c.rewards = dict(process=dict(name="steps.completion", coef=1.0, kind="prod"))
   return c

@@ -15,7 +15,7 @@ prompts.options.config.mini_sudoku.max_empty=6.
 
 Confidence in the formula: high.
 """
-from rlx.configs import smollm2
+from rlx.configs import base, smollm2
 
 CLAIMS = (
     "training on generated logic carries over to logic tasks that were not trained on (BBEH: 6 "
@@ -26,6 +26,12 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = smollm2.get_config(arg)
+  if base.chosen():
+    base.part("chat model")
+    c = base.sized(base.start(), arg)
+  c.prompts.dataset, c.prompts.columns = "reasoning_gym", {}
+  c.prompts.split, c.eval.split = "train", "test"
+  c.eval.answer = r"(?i)answer:\s*(\S+)"
   levels = dict(                                                           # O the lowest levels
       countdown=dict(min_numbers=3, max_numbers=3, min_value=1, max_value=10,
                      min_target=2, max_target=24),

@@ -14,7 +14,7 @@ verdict on chains demands a certain form of the answer.
 
 Confidence in the formula: high.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = ("fewer false negatives: more prompts have a gradient, and the final pass rate is higher",)
 
@@ -23,8 +23,8 @@ def get_config(arg=""):
   # C: the estimator. No filter by accuracy, because it would use the strict verdict.
   c = quickstart.grpo(arg)
   # The verifier of chains rejects "7;2;5;#5" for its form; this one accepts its last number.
-  c.verifier.scores = ("math_answer.final",)
-  c.verifier.workers = 1
+  c.verifier.scores = (base.part("strict and a lenient verifier"),)
+  c.verifier.workers = max(c.verifier.workers, 1)
   c.rewards.outcome = dict(name="outcome.cascade", coef=1.0, mode="addon", weight=1.0)  # C
   c.kl.coef, c.kl.place, c.kl.kind = 0.001, "loss", "k3"  # C, where it is also in the reward
   c.learner.minibatches = 2                       # C 128 prompts in minibatches of 64

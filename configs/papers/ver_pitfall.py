@@ -15,7 +15,7 @@ model, the rule can be exploited: it accepts any text whose last number is right
 
 Confidence in the formula: medium.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "rule-based verifiers miss right answers in other forms; model-based ones are hacked in "
@@ -27,7 +27,7 @@ def get_config(arg=""):
   # O: the estimator. No filter by accuracy, because it would use the strict verdict.
   c = quickstart.grpo(arg)
   # The verifier of chains rejects "7;2;5;#5" for its form; this one accepts its last number.
-  c.verifier.scores = ("math_answer.final",)
-  c.verifier.workers = 1
+  c.verifier.scores = (base.part("strict and a lenient verifier"),)
+  c.verifier.workers = max(c.verifier.workers, 1)
   c.rewards.outcome = dict(name="outcome.cascade", coef=1.0, mode="addon", weight=1.0)  # P
   return c

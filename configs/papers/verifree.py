@@ -13,14 +13,14 @@ chains the verdict depends on the answer, which this reward does not check.
 
 Confidence in the formula: medium.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = ("matches or beats training with a model as verifier on MMLU-Pro, GPQA and SuperGPQA",)
 
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)  # No filter by accuracy, because the method needs no verdict.
-  c.likelihood.separator, c.likelihood.max_tokens = "#", 1  # the answer is one digit
+  c.likelihood.separator, c.likelihood.max_tokens = base.part("mark of the answer")
   c.rewards.outcome = dict(name="likelihood.reference", coef=1.0, agg="prod_p")  # C
   c.advantages.outcome = dict(name="group.rloo")  # C
   return c

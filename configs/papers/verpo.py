@@ -14,14 +14,15 @@ the answer is right; there is only one turn.
 
 Confidence in the formula: high.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = ("beats the reward for passing all tests and the plain share of tests passed",)
 
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)  # No filter by accuracy: completions that fail still pass some tests.
-  c.verifier.scores = ("chain.answer", "chain.step_share")  # These stand in for unit tests.
+  # These stand in for unit tests.
+  c.verifier.scores = (base.part("verifier of answers"), base.part("graded verifier"))
   c.rewards = dict(
       tests=dict(name="shaping.unit_tests", weight="density", alpha=2.0,  # P
                  coef=1.0, width=0.1),                                    # O

@@ -13,7 +13,7 @@ config it is a single digit.
 
 Confidence in the formula: high.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "plans learned without labels are preferred by human readers",
@@ -23,7 +23,7 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)  # No filter by accuracy, because the method needs no verdict.
-  c.likelihood.separator, c.likelihood.max_tokens = "#", 1  # the answer is one digit
+  c.likelihood.separator, c.likelihood.max_tokens = base.part("mark of the answer")
   c.likelihood.model = "reference"                # C, the frozen model
   c.rewards.outcome = dict(
       name="likelihood.reference", coef=1.0, agg="ppl", baseline="rel_ppl",

@@ -12,14 +12,14 @@ there; this config uses the exact checker's verdict on the step as a stand-in.
 
 Confidence in the formula: medium.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = ("completions get shorter at equal accuracy",)
 
 
 def get_config(arg=""):
   c = quickstart.grpo(arg)
-  c.verifier.steps = "chain.steps"  # O
+  c.verifier.steps = base.part("checker of steps")  # O
   c.rewards = dict(
       outcome=dict(name="outcome.verdict", coef=1.0),  # C, on the last token
       process=dict(name="steps.refine", coef=1.0, kind="lookahead",

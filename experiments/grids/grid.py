@@ -7,9 +7,10 @@ A change is a dict {dotted key: value}. Three functions combine lists of changes
   chain(a, b)     the changes of a, followed by those of b
 
 If two merged changes set the same key, the later list takes precedence; a dict for a whole section
-replaces keys that were set in it before. Two keys do not belong to the config: `config` is the file
-that is changed (FILE or FILE:ARGUMENT), and `arm` names the runs that differ only in their seed.
-The names of merged arms are joined by "-". A grid is a Python file whose function `grid()`
+replaces keys that were set in it before. Three keys do not belong to the config: `config` is the
+file that is changed (FILE or FILE:ARGUMENT), `base` the base to which its method is applied
+(configs/bases; its own where the key is missing), and `arm` names the runs that differ only in
+their seed. The names of merged arms are joined by "-". A grid is a Python file whose function `grid()`
 returns such a list:
 
   def grid():
@@ -33,6 +34,7 @@ import re
 
 from experiments.grids import cell as cell_lib
 from rlx.build import keys, methods as build_methods, validation
+from rlx.configs import base
 
 SUMS = ("rewards", "advantages")  # Their keys are terms, which a change may add.
 
@@ -132,9 +134,10 @@ def check(cell):
 def configured(cell):
   """Returns the config of a cell: the config of its file with its changes."""
   file, _, argument = cell.config.partition(":")
-  module = _module(file)
-  c = module.get_config(*[argument] if argument else [])
-  for key, value in cell.changes.items(): _set(c, key, value)
+  module, changes = _module(file), dict(cell.changes)
+  with base.over(changes.pop("base", None)):
+    c = module.get_config(*[argument] if argument else [])
+  for key, value in changes.items(): _set(c, key, value)
   c.seed = cell.seed
   return c
 

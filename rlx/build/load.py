@@ -51,17 +51,34 @@ def _is_run(name: str) -> bool:
   return (pathlib.Path(name) / "config.json").is_file() and name not in _names()
 
 
-def load_config(name: str) -> Any:
+def load_config(name: str, over: str | None = None) -> Any:
   """The ml_collections.ConfigDict of a config, locked.
 
     >>> load_config("quickstart:smoke").steps
     2
+    >>> load_config("papers/grpo", over="gsm8k").prompts.source
+    'hf:openai/gsm8k:main'
 
   Args:
     name: as of `config_file`, or the folder of a run.
+    over: the base to which the config's method is applied, a file of configs/bases; NAME or
+      NAME:ARGUMENT. None: the config's own.
   Raises:
-    ValueError: there is no such config or variant, or config.json is not the config of a run.
+    ValueError: there is no such config, variant or base, the method cannot be applied to the base,
+      or config.json is not the config of a run.
   """
+  if over is None: return _load_file(name)
+  if _is_run(name): raise ValueError(f"base={over!r}: {name} is a run, whose config is complete.")
+  with base.over(over) as asked:
+    try:
+      config = _load_file(name)
+    except ValueError as e:
+      raise ValueError(f"{name}: {e}") from None
+  if not asked: raise ValueError(f"base={over!r}: {name} is no method over a base.")
+  return config
+
+
+def _load_file(name: str) -> Any:
   if _is_run(name): return _config_of_run(name)
   path, _, variant = config_file(name).partition(":")
   spec = importlib.util.spec_from_file_location(pathlib.Path(path).stem, path)
@@ -86,13 +103,14 @@ def _config_of_run(folder: str) -> Any:
   return config
 
 
-def default_workdir(name: str) -> str:
+def default_workdir(name: str, over: str | None = None) -> str:
   """The folder of a config's run where none is given; a run's folder is its own.
 
-    >>> default_workdir("papers/prime:smoke")
-    'runs/papers-prime-smoke'
+    >>> default_workdir("papers/prime:smoke"), default_workdir("papers/prime", over="gsm8k")
+    ('runs/papers-prime-smoke', 'runs/papers-prime-gsm8k')
   """
   if _is_run(name): return name
   path, _, variant = name.partition(":")
   if path.endswith(".py"): path = pathlib.Path(path).stem
-  return "runs/" + re.sub(r"[^\w.-]+", "-", f"{path}-{variant}" if variant else path)
+  parts = filter(None, (path, variant, over))
+  return "runs/" + re.sub(r"[^\w.-]+", "-", "-".join(parts))

@@ -24,12 +24,14 @@ _HELD_OUT = 10  # One row in so many is held out.
 
 def prepare(config: Any, rows: Rows | None, eval_rows: Rows | None, reward: Rewards | None,
             coefficients: Mapping[str, float] | None, model: str | None, workdir: str | None,
-            changes: dict[str, Any]) -> tuple[keys.Config, str]:
+            changes: dict[str, Any], over: str | None = None) -> tuple[keys.Config, str]:
   """(ConfigDict, workdir) of a call; rows are written into the workdir."""
   if isinstance(config, ml_collections.ConfigDict):
+    if over is not None: raise ValueError(f"base={over!r}: only with the name of a config.")
     workdir, config = workdir or "runs/train", config.copy_and_resolve_references()
   else:
-    workdir, config = workdir or load.default_workdir(str(config)), load.load_config(str(config))
+    name = str(config)
+    workdir, config = workdir or load.default_workdir(name, over), load.load_config(name, over)
   with config.unlocked():
     if model is not None: config.model.path = str(model)
     for key, value in changes.items(): _set(config, key, value)

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Collection
 from typing import Any
 
+from absl import logging
 import jax
 
 from rlx.build import (
@@ -93,6 +94,8 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   configs = {name: config for name, (config, _) in models.items()}
   texts, dialogues = build_prompts.texts_and_dialogues(c, tokenizer)
   train_prompts, eval_prompts = build_prompts.load_and_check_prompts(c, sizes.draw, texts, splits)
+  for line in validation.find_toy_numbers(c, texts, train_prompts + eval_prompts, learns):
+    logging.warning("%s.", line)
   if dialogues: dialogues.start(tokenizer, (train_prompts + eval_prompts)[0])
   verifier_pool = build_verifiers.pool_of(c, train_prompts + eval_prompts)
   build_verifiers.check_prompts(c, train_prompts + eval_prompts)

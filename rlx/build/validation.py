@@ -1,9 +1,12 @@
 """Config validation: refuses options that contradict each other, and those that a method refuses.
 
 Everything here runs before a model is read or anything compiles. A refusal is a
-ValueError of one line: the key, its value, what is allowed.
+ValueError of one line: the key, its value, what is allowed. Only `find_toy_numbers` asks the
+model's tokenizer.
 """
+from collections.abc import Sequence
 import functools
+import re
 from typing import Any, NoReturn
 
 from absl import logging
@@ -14,9 +17,10 @@ from rlx.advantages import combine
 from rlx.build import keys, methods as build_methods, options as options_lib, plan as plan_lib
 from rlx.core import fields, records, resolve
 from rlx.io import rows as io_rows, trackers
-from rlx.stages import host_fields, methods as methods_lib
+from rlx.stages import host_fields, methods as methods_lib, texts as texts_lib
 from rlx.verifiers import judge
 
+_TOY_TOKENS = 512  # A vocabulary of characters is smaller.
 _ROWS = 2**20  # Completions of a step: methods hold a few arrays with so many rows.
 _FEW = 4       # Prompts, tokens, ... of the batch that methods are tried on.
 
@@ -334,6 +338,34 @@ def _warn_scaled_up(c: keys.Config, methods: methods_lib.Methods) -> None:
       logging.warning("rewards.%s.floor=0.0, rewards.%s.warmup_steps=0: norm='max_return' makes "
                       "the rewards of a PRM that has hardly moved as large as those of a trained "
                       "one; set one of the two.", term, term)
+
+
+def find_toy_numbers(c: keys.Config, texts: texts_lib.Texts, prompts: Sequence[records.Prompt],
+                     learns: str = "policy") -> list[str]:
+  """Values that suit a toy of a few characters, where the model is a language model.
+
+  Args:
+    prompts: of which the first shows what the model is asked for.
+    learns: as of `build.build`.
+  Returns:
+    one line for each value, with what to write instead.
+  """
+  has_chat, lines = texts.tokenizer.hf.chat_template is not None, []
+  if not has_chat and len(texts.tokenizer.vocabulary) < _TOY_TOKENS: return []
+  if c.rollouts.max_tokens <= 32:
+    lines.append(f"rollouts.max_tokens={c.rollouts.max_tokens}: few answers of a language model "
+                 "are so short; base=gsm8k, or rollouts.max_tokens=1024")
+  if (rate := c.learner.optimizer.lr) >= 1e-4 and not c.lora.rank and learns == "policy":
+    lines.append(f"learner.optimizer.lr={rate:g}: on all weights of a language model this destroys "
+                 "it within a few steps; base=gsm8k, or learner.optimizer.lr=1e-6")
+  if has_chat and c.prompts.template.name == "plain":
+    lines.append("prompts.template.name='plain': the model's chat template is not used; "
+                 "base=gsm8k, or prompts.template.name=chat")
+  if prompts and not re.search(c.eval.answer, texts.prompt(prompts[0])):
+    lines.append(f"eval.answer={c.eval.answer!r}: the prompt does not ask for an answer of this "
+                 "form, so votes over answers may find none; base=gsm8k, or prompts.template.name="
+                 r"boxed with eval.answer='\\boxed\{(.*)\}'")
+  return lines
 
 
 def find_summed_steps(c: keys.Config, methods: methods_lib.Methods) -> dict[str, list[str]]:

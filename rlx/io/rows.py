@@ -4,7 +4,8 @@
   {split: rows}      a dict of these, or a datasets.DatasetDict
   PATH               a .jsonl, .json (a list), .csv (all values are strings) or .parquet file
   jsonl:PATH         a file of this format with any suffix; also json:, csv: and parquet:
-  hf:OWNER/NAME      a data set of the Hugging Face hub
+  hf:OWNER/NAME      a data set of the Hugging Face hub; hf:OWNER/NAME:CONFIG is one of its
+                     configurations
   tfds:NAME          a tensorflow-datasets set; TensorFlow is not needed
   gym:TASK,TASK      reasoning-gym tasks, which take turns
   chain              questions of prompts/datasets/chain.py
@@ -188,8 +189,10 @@ def _generate(name: str, split: str | None, *, size: _Size = 4096, seed: ranges.
 def _hf(name, split, *, config=None, revision=None):
   """A data set of the hub, downloaded on first use; `config` is one of its configurations."""
   datasets = _import("datasets", "datasets")
+  name, _, named = name.partition(":")
   try:
-    return iter(datasets.load_dataset(name, config, split=split, revision=revision))
+    return iter(datasets.load_dataset(
+        name, config or named or None, split=split, revision=revision))
   except Exception as e:  # Of HTTP, of the hub, of file formats.
     raise ValueError((str(e).splitlines() or [repr(e)])[0]) from e
 

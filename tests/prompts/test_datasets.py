@@ -48,8 +48,13 @@ def chain_rows(split):
   return [dict(seed=0, index=i, n_min=1, n_max=3, ops="Mm+-*") for i in range(300)]
 
 
+def mbpp_rows(split):
+  return [dict(task_id=split, text=f"{split}: add two numbers.", test_setup_code="",
+               code="def add(a, b):\r\n  return a + b", test_list=["assert add(1, 2) == 3"])]
+
+
 ROWS = dict(chain=chain_rows, chain_horizon=chain_rows, chain_pairs=chain_rows, gsm8k=gsm8k_rows,
-            hendrycks_math=math_rows, jsonl=qa, reasoning_gym=gym_rows, tfds=qa)
+            hendrycks_math=math_rows, jsonl=qa, mbpp=mbpp_rows, reasoning_gym=gym_rows, tfds=qa)
 
 
 def load(name, split):

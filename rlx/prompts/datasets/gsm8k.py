@@ -1,4 +1,7 @@
-"""GSM8K, grade-school word problems (Cobbe et al. 2021, arXiv:2110.14168): `tfds:gsm8k`."""
+"""GSM8K, grade-school word problems: `hf:openai/gsm8k:main` or `tfds:gsm8k`.
+
+Cobbe et al. 2021, arXiv:2110.14168.
+"""
 from rlx.core import records
 
 
@@ -11,3 +14,9 @@ def prompts(rows, split, *, verifier="math_answer.final"):
     yield records.Prompt(
         id=f"gsm8k/{split}/{i}", text=row["question"],
         answer=answer.strip().replace(",", ""), verifier=verifier, meta=dict(worked=worked.strip()))
+
+
+def demonstration(prompt, rng):
+  r"""The worked solution of a row, with the answer in \boxed{}."""
+  del rng
+  return f"{prompt.meta['worked']}\n\\boxed{{{prompt.answer}}}"
