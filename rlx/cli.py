@@ -124,8 +124,8 @@ def _override(config, values):
   for key, value in values.items():
     keys.check_exists(config, key.partition("[")[0])
     section, _, name = key.rpartition(".")
-    if section in keys.OPEN:  # A key that is not there yet has the type of its value.
-      with config.unlocked(): config[section].setdefault(name, _parse(value))
+    if section in keys.OPEN and name not in (options := config.prompts[section.split(".")[1]]):
+      with config.unlocked(): options[name] = _parse(value)  # With the type of this value.
   argv = ["rlx", *(f"--config.{key}={value}" for key, value in values.items())]
   parsed = flags.FlagValues()
   config_flags.DEFINE_config_dict("config", config, flag_values=parsed, sys_argv=argv)

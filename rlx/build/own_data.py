@@ -99,15 +99,14 @@ def _use_rows(config: keys.Config, splits: dict[str, list[dict]], reward: Reward
               coefficients: Mapping[str, float] | None, workdir: pathlib.Path,
               taken: dict[str, Any]) -> None:
   """Makes rows of `_splits` the config's prompts, in <workdir>/rows.jsonl."""
-  first = [row for row in itertools.chain(*splits.values())][:2]
-  verifier = ""
-  if reward is not None:
-    verifier = _use_rewards(config, reward, coefficients or {},
-                            [row["columns"] for row in first], taken)
-  elif not all("verifier" in row["columns"] for row in itertools.chain(*splits.values())):
+  rows, verifier = [*itertools.chain(*splits.values())], ""
+  if reward is None and not all("verifier" in row["columns"] for row in rows):
     raise ValueError("rows: without reward=, the column `verifier` of each row names a function "
                      "such as math_answer.final.")
-  for row in itertools.chain(*splits.values()): _rows.read_row(row["columns"], row["id"], verifier)
+  for row in rows: _rows.read_row(row["columns"], row["id"], "" if reward is None else "reward")
+  if reward is not None:
+    verifier = _use_rewards(config, reward, coefficients or {},
+                            [row["columns"] for row in rows[:2]], taken)
   path = workdir / "rows.jsonl"
   text = "".join(json.dumps(row | dict(split=split)) + "\n"
                  for split, part in splits.items() for row in part)

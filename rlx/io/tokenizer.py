@@ -139,7 +139,8 @@ class Tokenizer:
     return before + found + (ending if after.startswith(ending) else "")
 
   def list_variables(self) -> list[str]:
-    """The variables of the chat template that can be given values."""
+    """The variables of the chat template, if there is one, that can be given values."""
+    if not self.hf.chat_template: return []
     ours = {*self.hf.special_tokens_map, "messages", "tools", "documents", "add_generation_prompt"}
     return sorted({*self._ask_template(None)} - ours)
 
