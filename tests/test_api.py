@@ -184,7 +184,7 @@ def test_mistakes_of_a_reward_are_one_line_before_anything_runs(tmp_path, reward
 
 @pytest.mark.parametrize("changes, match", [
     (dict(rows=[{"question": f"{i}M7="} for i in range(3)], reward=lambda completions: [0, 0]),
-     r"row .: no column `prompt`; it has \['question'\]: name the one that is asked, as in columns="),
+     r"row .: no column `prompt`; it has \['question'\]: name the one that is asked"),
     (dict(rows=[*ROWS, {"prompt": "4M7=", "answer": object()}]),
      "row 200: column 'answer': <object object"),
     (dict(columns={"prompt": "question.text"}),

@@ -108,5 +108,5 @@ def test_dialogues_and_pairs_are_learned_together(tmp_path, monkeypatch):
       np.asarray(batch.completions_BT), np.asarray(batch.action_BT)))
   assert learned == sorted([f"4<eos>{i}<eos>" for i in range(6)] + ["7<eos>"])
   TEMPLATE = "{% for m in messages %}{{ m.content if loop.last else '' }}{% endfor %}"
-  with pytest.raises(ValueError, match="^prompt 'jsonl/train/0': the chat template renders message"):
+  with pytest.raises(ValueError, match="^prompt 'jsonl/train/0': the chat template renders"):
     build_sft.build_sft(c)

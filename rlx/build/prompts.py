@@ -110,6 +110,10 @@ def load_and_check_prompts(c: keys.Config, draw: int, texts: texts_lib.Texts,
   if "train" in splits and len(train_prompts) < draw:
     raise ValueError(f"prompts.source={c.prompts.source!r}: {len(train_prompts)} "
                      f"training prompts; a draw takes {draw} different ones.")
+  for p in train_prompts + eval_prompts:
+    if p.answers and c.environment.name is not None:
+      raise ValueError(f"prompt {p.id!r}: {len(p.answers)} accepted answers; an environment reads "
+                       "one.")
   if train_prompts: note_template(texts, train_prompts[0])
   return train_prompts, eval_prompts
 

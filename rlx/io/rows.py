@@ -159,7 +159,11 @@ def _json(path, *, is_lines):
   """Rows of a list, or of lines; what the file looks like decides over its suffix."""
   with path.open("rb") as f:
     lines = [f.readline(_LONGEST).removeprefix(b"\xef\xbb\xbf").strip() for _ in range(2)]
-  if b"".join(lines).startswith(b"["): is_lines = False
+  start = b"".join(lines)
+  if start and start[:1] not in b"[{":
+    raise ValueError(f"{path}: no JSON in UTF-8: it starts with {start[:8]!r}; csv:, tsv: or "
+                     "parquet: before the path reads a file of another form.")
+  if start.startswith(b"["): is_lines = False
   elif lines[0].endswith(b"}") and lines[1].startswith(b"{"): is_lines = True
   if is_lines: return read_lines(path, has_nan=True)
   return enumerate(strict_json.read(path, any_name=True, kind=list, has_nan=True))

@@ -9,6 +9,7 @@ dict is never asked or compared with.
 """
 from collections.abc import Mapping, Sequence
 import json
+import re
 from typing import Any
 
 ROLES = ("system", "user", "assistant", "tool")
@@ -31,7 +32,7 @@ def find(row: Mapping, name: str, where: str, key: str = "") -> Any:
   for i, part in enumerate([name] if name in row else name.split(".")):
     if not isinstance(value, Mapping) or part not in value:
       inside = f" in {'.'.join(name.split('.')[:i])!r}" if i else ""
-      there = f"has {sorted(value)}" if isinstance(value, Mapping) else "is no object"
+      there = f"has {sorted(value)!s:.300}" if isinstance(value, Mapping) else "is no object"
       raise ValueError(f"{key or 'column'}={name!r}: {where} {there}{inside}.")
     value = value[part]
   return value
@@ -49,7 +50,11 @@ def read_question(value: Any, where: str) -> tuple[str, tuple[dict, ...]]:
     ValueError: the value is missing, or neither a text nor chat messages.
   """
   if is_missing(value): raise ValueError(f"{where}: there is no text.")
-  if isinstance(value, str): return value, ()
+  if isinstance(value, str):
+    if re.match(r"""\s*\[\s*\{\s*['"](role|content|from|value)['"]""", value):
+      raise ValueError(f"{where}: {value!r:.60} is the text of a list of chat messages; the list "
+                       "itself is needed, as in a .jsonl or .parquet file.")
+    return value, ()
   if not _is_list(value):
     raise ValueError(f"{where}: {value!r:.60} is neither a text nor a list of chat messages"
                      f"{_inside(value)}.")

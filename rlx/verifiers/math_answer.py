@@ -45,7 +45,10 @@ if TYPE_CHECKING: from rlx.core import records
 
 _MAX_CHARS = 2000  # A longer text is not an answer.
 _MAX_WORDS = 8     # Of a reference: with more it is prose.
-_SOLUTION = re.compile(r"####|\\(boxed|fbox)|(?i:^\W*((see|the) )*(solution|proof)\W*$)")
+# A solution, a missing value, or the text that Python or JSON has for a list or object.
+_NO_ANSWER = re.compile(
+    r"####|\\(boxed|fbox)|(?i:^\W*(nan|null|((see|the) )*(solution|proof))\W*$)|"
+    r"""^\s*[\[{]\s*['"]""")
 
 
 def boxed(prompt: "records.Prompt", text: str) -> float:
@@ -76,7 +79,7 @@ def final(prompt: "records.Prompt", text: str) -> float:
 
 
 def inspect(prompts: Sequence["records.Prompt"], unsafe: bool = False) -> list[tuple]:
-  r"""Finds reference answers that are missing, whole solutions or proofs.
+  r"""Finds references that are no answers: missing ones, whole solutions, proofs, lists as texts.
 
   Returns:
     for each prompt, (why nothing can be compared with its answer, or None; None).
@@ -89,10 +92,11 @@ def _describe_reference(answers):
   for answer in answers:
     words = re.findall(r"[^\W\d_]{2,}", re.sub(r"\\[a-zA-Z]+", " ", answer))
     if not answer.strip(): return "it has no answer to compare with"
-    if len(words) > _MAX_WORDS or _SOLUTION.search(answer):
-      return (f"its answer is {answer!r:.80}, a solution or proof, with which math_answer cannot "
-              "compare: the column has to hold the answer alone; prompts.dataset=gsm8k takes what "
-              "stands after ####, hendrycks_math what is in \\boxed{}")
+    if len(words) > _MAX_WORDS or _NO_ANSWER.search(answer):
+      return (f"its answer is {answer!r:.80}, a solution, proof or list as text, with which "
+              "math_answer cannot compare: the column has to hold the answer alone; "
+              "prompts.dataset=gsm8k takes what stands after ####, hendrycks_math what is in "
+              "\\boxed{}")
   return None
 
 

@@ -215,7 +215,7 @@ def test_variables_and_tools_of_the_chat_template(bare):
   assert read(name="plain") == rendered
   assert read(name="plain", enable_thinking=False) == f"{rendered}<think></think>"
   plain = records.Prompt(id="b", text="2+2?")
-  with pytest.raises(ValueError, match="enable_thinking is for a chat template, and this prompt is"):
+  with pytest.raises(ValueError, match="enable_thinking is for a chat template, and this prompt"):
     build_prompts.texts_of(c, bare).prompt(plain)
   for name in ("system", "mark", "messages"):  # A role, a variable of its own, and rlx's.
     c.prompts.template = {"name": "plain", name: "x"}
@@ -223,7 +223,7 @@ def test_variables_and_tools_of_the_chat_template(bare):
                        r"chat template never reads it; its variables are \['enable_thinking'\]"):
       build_prompts.texts_of(c, bare)
   c.prompts.template, bare.hf.chat_template = dict(name="plain"), None
-  with pytest.raises(ValueError, match="has no chat template, which a list of messages needs; give"):
+  with pytest.raises(ValueError, match="has no chat template, which a list of messages needs;"):
     build_prompts.texts_of(c, bare).prompt(p)
 
 
