@@ -266,8 +266,12 @@ def declared():
       split="train",
       dataset="chain",                     # how rows become prompts: a file in rlx/prompts/datasets
       options=dict(),                      # options of the source, such as its size
-      columns=dict(),  # names of the columns that the dataset reads, such as question
-      template=dict(name="plain"),         # a function in rlx/prompts/templates.py
+      # Names of the columns that the dataset reads, such as question; reward_model.ground_truth
+      # is a column inside another one.
+      columns=dict(),
+      # A function in rlx/prompts/templates.py. Keys that are no options of it are variables of the
+      # model's chat template, such as enable_thinking.
+      template=dict(name="plain"),
       per_step=Option(32, PARTS),          # P, prompts per RL iteration
       max_tokens=Option(64, LENGTH),       # of a prompt; longer prompts are dropped and counted
       # Uses only the first prompts of the training set; None: all.

@@ -13,7 +13,8 @@ _COLUMNS = 16  # `sample` and `score` pad texts to a multiple of so many tokens.
 
 def train(config: Any, *, rows: Rows | None = None, eval_rows: Rows | None = None,
           reward: Rewards | None = None, coefficients: Mapping[str, float] | None = None,
-          model: str | None = None, base: str | None = None, workdir: str | None = None,
+          columns: Mapping[str, str] | None = None, model: str | None = None,
+          base: str | None = None, workdir: str | None = None,
           **changes: Any) -> dict[str, Any] | None:
   """Trains a policy with reinforcement learning, on your rows and your reward if you give them.
 
@@ -28,12 +29,15 @@ def train(config: Any, *, rows: Rows | None = None, eval_rows: Rows | None = Non
   Args:
     config: a config's name, such as quickstart or papers/prime, the path of a .py file, the folder
       of a run, whose config is taken, or a ConfigDict.
-    rows: what is asked, one dict for each row, with a text in `prompt`; a list, a
-      datasets.Dataset, the path of a .jsonl, .json, .csv or .parquet file, or a name such as
-      hf:OWNER/NAME. None: the prompts of the config. Without a reward, the column `verifier`
-      names the function below rlx/verifiers that compares a completion with the column `answer`.
-    eval_rows: rows held out to measure accuracy, as rows. None: of rows with a column `split`
-      those of "test"; else a tenth of rows, at most eval.prompts, chosen by a hash of each row.
+    rows: what is asked, one dict for each row, with a text or a list of chat messages in `prompt`;
+      a list, a datasets.Dataset, a dict of splits, a pandas.DataFrame, the path of a .jsonl,
+      .json, .csv, .tsv or .parquet file, or a name such as hf:OWNER/NAME. None: the prompts of
+      the config. Without a reward, the column `verifier` names the function below rlx/verifiers
+      that compares a completion with the column `answer`, a text, a number or a list of accepted
+      ones. docs/data.md says more.
+    eval_rows: rows held out to measure accuracy, as rows. None: of rows with splits those of
+      "test" or "validation"; else a tenth of rows, at most eval.prompts, chosen by a hash of each
+      row.
     reward: function (completions, columns of the rows by name) -> for each completion a number on
       any scale, or None where it could not tell. Completions and columns are lists of texts and
       of values: those of one prompt, if the function runs in a worker process, which it does if
@@ -45,6 +49,8 @@ def train(config: Any, *, rows: Rows | None = None, eval_rows: Rows | None = Non
       to [0, 1]. A completion that makes a function fail gets the lowest number that the others
       get, at most 0; where a function gives lists, each of its steps does.
     coefficients: name -> what the advantages of that reward are multiplied by; 1 by default.
+    columns: {"prompt": "question"} where the rows have other names; a dot names a column inside
+      another one: {"answer": "reward_model.ground_truth"}.
     model: where the policy starts, as model.path: a folder, a .gguf file or hf:OWNER/NAME.
     base: the model, task and sizes to which the method of a named config is applied: toy, gsm8k,
       math, code or tools (configs/bases), such as base="gsm8k" or "gsm8k:lora". None: the
@@ -63,13 +69,14 @@ def train(config: Any, *, rows: Rows | None = None, eval_rows: Rows | None = Non
   from rlx.io import compile_cache
   from rlx.loops import rl
   config, workdir = own_data.prepare(
-      config, rows, eval_rows, reward, coefficients, model, workdir, changes, base)
+      config, rows, eval_rows, reward, coefficients, model, workdir, changes, base, columns)
   compile_cache.keep_compiled(config.compile_cache, workdir)
   return rl.train(config, workdir)
 
 
 def evaluate(config: Any, *, rows: Rows | None = None, reward: Rewards | None = None,
-             model: str | None = None, base: str | None = None, workdir: str | None = None,
+             columns: Mapping[str, str] | None = None, model: str | None = None,
+             base: str | None = None, workdir: str | None = None,
              **changes: Any) -> dict[str, Any]:
   """Held-out accuracy of a run's newest checkpoint, or of a model, with 95% intervals.
 
@@ -80,7 +87,7 @@ def evaluate(config: Any, *, rows: Rows | None = None, reward: Rewards | None = 
   Args:
     config: as for `train`.
     rows: held-out rows, as eval_rows of `train`; None: those of the config or run.
-    reward: as for `train`.
+    reward, columns: as for `train`.
     model: as for `train`.
     base: as for `train`.
     workdir: folder of a run, whose newest checkpoint is evaluated if it has one, and where
@@ -96,7 +103,7 @@ def evaluate(config: Any, *, rows: Rows | None = None, reward: Rewards | None = 
   from rlx.io import compile_cache
   from rlx.tools import evaluate as evaluate_tool
   config, workdir = own_data.prepare(
-      config, None, rows, reward, None, model, workdir, changes, base)
+      config, None, rows, reward, None, model, workdir, changes, base, columns)
   compile_cache.keep_compiled(config.compile_cache, workdir)
   return evaluate_tool.evaluate(config, workdir)
 

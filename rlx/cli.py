@@ -1,6 +1,7 @@
 """The command `rlx`, errors in one line, and the recorded config of a run."""
 import difflib
 import inspect
+import json
 import os
 import sys
 from typing import Any, Callable
@@ -122,13 +123,24 @@ def _join_options(words):
 
 def _override(config, values):
   """The config with keys set to the values that texts stand for."""
-  for key in values:
+  for key, value in values.items():
     keys.check_exists(config, key.partition("[")[0])
+    section, _, name = key.rpartition(".")
+    if section in keys.OPEN and name not in (options := config.prompts[section.split(".")[1]]):
+      with config.unlocked(): options[name] = _parse(value)  # With the type of this value.
   argv = ["rlx", *(f"--config.{key}={value}" for key, value in values.items())]
   parsed = flags.FlagValues()
   config_flags.DEFINE_config_dict("config", config, flag_values=parsed, sys_argv=argv)
   parsed(argv)
   return parsed.config.copy_and_resolve_references()
+
+
+def _parse(text):
+  """The switch or number that a text stands for, else the text."""
+  try:
+    return json.loads(text.lower() if text in ("True", "False") else text)
+  except ValueError:
+    return text
 
 
 def _help():

@@ -53,6 +53,10 @@ def test_the_command_explains_itself(command):
     (["train", "papers/prime:x"], "config argument 'x': there are"),
     (["train", "quickstart", "prm.order=after"], "prm.order='after': one of"),
     (["train", "quickstart", "rollouts.per_prompt=1"], "rollouts.per_prompt=1: "),
+    (["train", "quickstart", "prompts.columns.qestion=q", "prompts.dataset=jsonl"],
+     "prompts.columns.qestion: datasets.jsonl.prompts takes ["),
+    (["train", "quickstart", "prompts.template.enable_thinking=false"],
+     "prompts.template.enable_thinking: no option of plain, and the model's chat template never"),
     (["train", "quickstart", "prompts.options.opps=M"],
      "prompts.options.opps: no such key; did you mean"),
     (["train", "quickstart", "mesh.data=99"], "mesh: data=99 "),
@@ -180,8 +184,12 @@ def test_mistakes_of_a_reward_are_one_line_before_anything_runs(tmp_path, reward
 
 
 @pytest.mark.parametrize("changes, match", [
-    (dict(rows=[{"question": "4M7="}]), r"row 0: a text is needed in the column `prompt`; it has"),
-    (dict(rows=[*ROWS, {"prompt": "4M7=", "x": object()}]), "row 200: column 'x': <object object"),
+    (dict(rows=[{"question": f"{i}M7="} for i in range(3)], reward=lambda completions: [0, 0]),
+     r"row .: no column `prompt`; it has \['question'\]: name the one that is asked"),
+    (dict(rows=[*ROWS, {"prompt": "4M7=", "answer": object()}]),
+     "row 200: column 'answer': <object object"),
+    (dict(columns={"prompt": "question.text"}),
+     r"columns\['prompt'\]='question.text': row 0 has \['answer', 'prompt'\]"),
     (dict(rows=[*ROWS, {"prompt": "four", "answer": "4"}]),
      "prompt 'row 200': The tokenizer cannot encode 'four'"),
     (dict(rows=ROWS, reward=None), "rows: without reward=, the column `verifier` of each row"),

@@ -1,5 +1,6 @@
 """Dialogues: what is put between turns, that nothing drawn is tokenised again, and whole runs."""
 import random
+import types
 
 import jax
 import numpy as np
@@ -12,6 +13,7 @@ from rlx.core import records, rng
 from rlx.environments import runner as runner_lib
 from rlx.io import chat, tokenizer as tokenizer_io
 from rlx.loops import rl
+from rlx.prompts import templates
 from rlx.rollouts import episodes, padding, trajectories
 from rlx.stages import dialogue, host_fields
 from tests.io import test_chat
@@ -269,3 +271,12 @@ def test_metrics_are_of_episodes(trained):
   row = tiny.io_metrics.read(trained[1])[0]
   assert 1 < row["environment/count"] <= 4 and row["environment/failed"] == 0
   assert row["rollouts/sampler_gap_max"] < 1e-4
+
+
+def test_an_opening_does_not_replace_the_messages_of_a_row():
+  p = records.Prompt(id="a", text="2+2?", messages=(dict(role="user", content="2+2?"),))
+  start = lambda opening: dialogue.Dialogues(
+      types.SimpleNamespace(reset=lambda prompt: (opening, "")), None, templates.plain)
+  assert start("2+2?").open_episode(p) == list(p.messages)
+  with pytest.raises(ValueError, match="text of its own, which would replace the messages of the row"):
+    start("Hello").open_episode(p)

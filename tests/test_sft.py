@@ -1,10 +1,11 @@
+import json
 import shutil
 
 import numpy as np
 import pytest
 
 from configs import sft_chain
-from rlx.build import models as build_models, prompts as build_prompts
+from rlx.build import models as build_models, prompts as build_prompts, sft as build_sft
 from rlx.io import metrics as io_metrics, tokenizer, weights
 from rlx.loops import sft
 from tests import tiny
@@ -83,3 +84,33 @@ def test_refuses_a_batch_that_does_not_divide(tmp_path):
   with pytest.raises(ValueError, match="sft.batch=8: must be a multiple of sft.microbatches="
                                        "2 x mesh.data x mesh.fsdp = 8"):
     sft.train(c, tmp_path)
+
+
+def test_dialogues_and_pairs_are_learned_together(tmp_path, monkeypatch):
+  """Without a column for the answer the replies are learned, else the answer. Equal openings are no
+  duplicates, and each dialogue is tried before anything compiles."""
+  def say(*contents):
+    return [dict(role=("user", "assistant")[i % 2], content=x) for i, x in enumerate(contents)]
+  rows = [dict(m=say("1M", "4", "5M", str(i))) for i in range(6)] + [dict(m="7M7=", answer="7")]
+  (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+  (tmp_path / "test.jsonl").write_text(json.dumps(dict(m="8M8=", answer="8")) + "\n")
+  c = config_of(1, 1e-3)
+  c.prompts.source, c.prompts.dataset = f"{tmp_path}/{{split}}.jsonl", "jsonl"
+  c.prompts.options, c.prompts.columns = {}, dict(question="m")
+  c.sft.target, c.sft.batch = dict(name="jsonl.demonstration"), 7
+  read = tokenizer.characters
+  def with_template(alphabet):
+    tokens = read(alphabet)
+    tokens.hf.chat_template = TEMPLATE
+    return tokens
+  monkeypatch.setattr(tokenizer, "characters", with_template)
+  TEMPLATE = "{% for m in messages %}{{ m.content }}{{ ';' if m.role == 'assistant' }}{% endfor %}"
+  run = build_sft.build_sft(c)
+  batch = run.batch(0)
+  tokens = run.tokenizer
+  learned = sorted(tokens.hf.decode(ids[mask]) for ids, mask in zip(
+      np.asarray(batch.completions_BT), np.asarray(batch.action_BT)))
+  assert learned == sorted([f"4<eos>{i}<eos>" for i in range(6)] + ["7<eos>"])
+  TEMPLATE = "{% for m in messages %}{{ m.content if loop.last else '' }}{% endfor %}"
+  with pytest.raises(ValueError, match="^prompt 'jsonl/train/0': the chat template renders"):
+    build_sft.build_sft(c)

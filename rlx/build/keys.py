@@ -16,6 +16,8 @@ from rlx.core import options, ranges
 Config: TypeAlias = ml_collections.ConfigDict
 # Sections whose keys are those of methods, a source or a decoder.
 FREE = ("rewards.", "advantages.", "prompts.options.", "prompts.columns.", "sft.fresh.")
+# Sections that take further keys: variables of a chat template, options of a data set.
+OPEN = ("prompts.template", "prompts.columns")
 RENAMED = tomllib.loads(pathlib.Path(__file__).with_name("renamed.toml").read_text())
 
 
@@ -66,6 +68,7 @@ def check_exists(config: Config, key: str) -> None:
   for old, new in RENAMED.items():
     if key == old or key.startswith(f"{old}."):
       raise ValueError(f"{key}: renamed to {new}{key.removeprefix(old)}.")
+  if key.rpartition(".")[0] in OPEN: return
   section, path = config, key.split(".")
   for i, part in enumerate(path):
     names: list[str] = sorted(section) if hasattr(section, "keys") else []

@@ -1,5 +1,7 @@
 """Rows and reward functions of a call of `rlx.train` as parts of a config."""
 import contextlib
+import functools
+import inspect
 import itertools
 import json
 import os
@@ -10,21 +12,26 @@ import types
 import zlib
 from typing import Any, Callable, Iterable, Mapping
 
+from absl import logging
 import ml_collections
 
 from rlx.build import keys, load, prompts as build_prompts
 from rlx.core import resolve, schedule
 from rlx.io import rows as io_rows
+from rlx.prompts import columns as columns_lib
+from rlx.prompts.datasets import _rows
 from rlx.verifiers import errors, reward_function
 
 Rows = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
 Rewards = Callable | Mapping[str, Callable]
 _HELD_OUT = 10  # One row in so many is held out.
+_EVAL_SPLITS = ("test", "validation", "valid", "val", "dev", "eval")  # The first one is used.
 
 
 def prepare(config: Any, rows: Rows | None, eval_rows: Rows | None, reward: Rewards | None,
             coefficients: Mapping[str, float] | None, model: str | None, workdir: str | None,
-            changes: dict[str, Any], over: str | None = None) -> tuple[keys.Config, str]:
+            changes: dict[str, Any], over: str | None = None,
+            columns: Mapping[str, str] | None = None) -> tuple[keys.Config, str]:
   """(ConfigDict, workdir) of a call; rows are written into the workdir."""
   if isinstance(config, ml_collections.ConfigDict):
     if over is not None: raise ValueError(f"base={over!r}: only with the name of a config.")
@@ -38,7 +45,8 @@ def prepare(config: Any, rows: Rows | None, eval_rows: Rows | None, reward: Rewa
     taken: dict[str, Any] = {}
     _name_functions(config, taken)
     if rows is not None or eval_rows is not None or reward is not None:
-      splits = _splits(config, rows, eval_rows)
+      read = functools.partial(_read, columns=columns or {}, wanted=_find_wanted(reward))
+      splits = _splits(config, rows, eval_rows, read)
       _use_rows(config, splits, reward, coefficients, pathlib.Path(workdir), taken)
     if reward is not None and "verifier.workers" not in changes and not config.verifier.workers:
       config.verifier.workers = min(os.cpu_count() or 1, 8)
@@ -93,14 +101,14 @@ def _use_rows(config: keys.Config, splits: dict[str, list[dict]], reward: Reward
               coefficients: Mapping[str, float] | None, workdir: pathlib.Path,
               taken: dict[str, Any]) -> None:
   """Makes rows of `_splits` the config's prompts, in <workdir>/rows.jsonl."""
-  first = [row for row in itertools.chain(*splits.values())][:2]
-  verifier = ""
-  if reward is not None:
-    verifier = _use_rewards(config, reward, coefficients or {},
-                            [row["columns"] for row in first], taken)
-  elif not all("verifier" in row["columns"] for row in itertools.chain(*splits.values())):
+  rows, verifier = [*itertools.chain(*splits.values())], ""
+  if reward is None and not all("verifier" in row["columns"] for row in rows):
     raise ValueError("rows: without reward=, the column `verifier` of each row names a function "
                      "such as math_answer.final.")
+  for row in rows: _rows.read_row(row["columns"], row["id"], "" if reward is None else "reward")
+  if reward is not None:
+    verifier = _use_rewards(config, reward, coefficients or {},
+                            [row["columns"] for row in rows[:2]], taken)
   path = workdir / "rows.jsonl"
   text = "".join(json.dumps(row | dict(split=split)) + "\n"
                  for split, part in splits.items() for row in part)
@@ -153,48 +161,91 @@ def _use_rewards(config: keys.Config, reward: Rewards, coefficients: Mapping[str
   return verifier
 
 
-def _splits(config: keys.Config, rows: Rows | None,
-            eval_rows: Rows | None) -> dict[str, list[dict]]:
-  """{"train", "test": [{"id", "columns"}]} of the rows given, or of the config's prompts."""
+def _splits(config: keys.Config, rows: Rows | None, eval_rows: Rows | None,
+            read: Callable[..., list[dict]]) -> dict[str, list[dict]]:
+  """{"train", "test": [{"id", "columns"}]} of the rows given, or of the config's prompts.
+
+  Args:
+    read: `_read` with what is read of a row.
+  """
   if eval_rows is not None:
-    return dict(train=[] if rows is None else _read(rows, "row", "rows"),
-                test=_read(eval_rows, "eval row", "eval_rows"))
+    return dict(train=[] if rows is None else read(_hold(rows), "row", "rows", ("train",)),
+                test=read(_hold(eval_rows), "eval row", "eval_rows", (*_EVAL_SPLITS, "train")))
   if rows is None:
-    return {name: [dict(id=p.id, columns=p.meta.get(
-        "row", p.meta | dict(prompt=p.text, answer=p.answer)))
+    return {name: [dict(id=p.id, columns=p.meta.get("row", p.meta | dict(
+        prompt=list(p.messages) or p.text, answer=list(p.answers) or p.answer,
+        **dict(tools=list(p.tools)) if p.tools else {})))
                    for p in build_prompts.read_prompts(config, split)]
             for name, split in (("train", config.prompts.split), ("test", config.eval.split))}
-  if not isinstance(rows, str | os.PathLike | Mapping): rows = list(rows)
-  if io_rows.has_splits(rows, "rows"):
-    return {split: _read(rows, f"{split} row", "rows", split) for split in ("train", "test")}
-  rows = _read(rows, "row", "rows")
-  hashed = sorted(rows, key=lambda row: (_hash(row), row["id"]))
+  rows = _hold(rows)
+  names = io_rows.find_splits(rows, "rows")
+  train = read(rows, "train row" if names else "row", "rows", ("train",))
+  held_out = next((n for n in _EVAL_SPLITS if n in names), None)
+  if held_out: return dict(train=train, test=read(rows, f"{held_out} row", "rows", (held_out,)))
+  hashed = sorted(train, key=lambda row: (_hash(row), row["id"]))
+  if _hash(hashed[0]) == _hash(hashed[-1]):
+    raise ValueError(f"rows: {len(train)} rows that ask one question; others are needed, of which "
+                     "a tenth is held out, or eval_rows=.")
   apart = [row for row in hashed if not _hash(row) % _HELD_OUT] or hashed[:1]
-  held_out = {row["id"] for row in apart[:config.eval.prompts]}
-  return dict(train=[row for row in rows if row["id"] not in held_out],
-              test=[row for row in rows if row["id"] in held_out])
+  ids = {row["id"] for row in apart[:config.eval.prompts]}
+  return dict(train=[row for row in train if row["id"] not in ids],
+              test=[row for row in train if row["id"] in ids])
 
 
-def _read(source: Rows, name: str, key: str, split: str | None = None) -> list[dict]:
-  """[{"id", "columns"}] of a source of rows."""
-  if not isinstance(source, str | os.PathLike | Mapping): source = list(source)
-  if split is None and io_rows.has_splits(source, key):
-    split = "test" if key == "eval_rows" else "train"
-  out = []
+def _hold(rows: Rows) -> Rows:
+  """Rows that can be read several times."""
+  if isinstance(rows, str | os.PathLike | Mapping) or hasattr(rows, "itertuples"): return rows
+  return list(rows)
+
+
+def _find_wanted(reward: Rewards | None) -> set[str]:
+  """The columns that have to be plain values: those that prompts are made of, or rewards take."""
+  functions = reward.values() if isinstance(reward, Mapping) else [reward]
+  taken = [p.name for fn in functions if callable(fn)
+           for p in inspect.signature(fn).parameters.values() if p.kind != p.VAR_KEYWORD]
+  return {"prompt", "answer", "verifier", "tools", *taken}
+
+
+def _read(source: Rows, name: str, key: str, choices: tuple[str, ...], *,
+          columns: Mapping[str, str], wanted: set[str]) -> list[dict]:
+  """[{"id", "columns"}] of a source of rows.
+
+  Columns that JSON cannot hold, such as images, are left out of all rows.
+
+  Args:
+    choices: splits, of which the first one that the source has is read.
+    columns: {name: the row's own name of this column, dotted inside another column}.
+    wanted: columns that are refused instead of left out.
+  """
+  names = io_rows.find_splits(source, key)
+  split = next((s for s in choices if s in names), choices[0]) if names else None
+  out: list[dict] = []
+  left_out: dict[str, str] = {}
   for i, row in enumerate(io_rows.rows(source, split, key)):
-    columns = {str(column): _to_json_value(value, f"{name} {i}: column {column!r}")
-               for column, value in row.items() if column != "split"}
-    if not isinstance(columns.get("prompt"), str) or not columns["prompt"]:
-      raise ValueError(f"{name} {i}: a text is needed in the column `prompt`; it has "
-                       f"{sorted(columns)}.")
-    out.append(dict(id=f"{name} {i}", columns=columns))
+    where = f"{name} {i}"
+    row = {**row, **{new: old if new == "verifier" and {".", ":"} & set(old) else
+                     columns_lib.find(row, old, where, f"columns[{new!r}]")
+                     for new, old in columns.items()}}
+    plain = {}
+    for column, value in row.items():
+      try:
+        plain[str(column)] = _to_json_value(value, f"{where}: column {column!r}")
+      except ValueError as e:
+        if column in wanted: raise
+        left_out.setdefault(str(column), str(e))
+    plain.pop("split", None)
+    out.append(dict(id=where, columns=plain))
+  for row in out:
+    for column in left_out: row["columns"].pop(column, None)
+  if left_out: logging.warning("left out of %s: %s", key, " ".join(left_out.values()))
   if not out: raise ValueError(f"{key}: there are none.")
   return out
 
 
 def _to_json_value(value: Any, where: str) -> Any:
-  """The value as json writes and reads it."""
+  """The value as json writes and reads it; NaN, which stands for a missing value, as None."""
   if hasattr(value, "tolist"): value = value.tolist()  # Of numpy.
+  if isinstance(value, float) and value != value: return None
   try:
     return json.loads(json.dumps(value, allow_nan=False))
   except (TypeError, ValueError) as e:
@@ -217,7 +268,7 @@ def _try_reward(fn: Any, rows: list[dict]) -> tuple[reward_function.RewardFuncti
   verifier = reward_function.RewardFunction(name, fn)
   verifier.columns(rows[0])
   try:
-    rewards = verifier.rewards([str(row.get("answer") or "") for row in rows], rows)
+    rewards = verifier.rewards([_rows.read_row(row, "row", name).answer for row in rows], rows)
   except errors.Unknown as e:
     raise ValueError(f"{e}.") from None
   except Exception as e:  # Whatever the function raises.

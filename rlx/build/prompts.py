@@ -1,8 +1,10 @@
 """Texts and prompts that a config names: read, filtered and checked."""
 import dataclasses
+import inspect
 import itertools
 import sys
 from collections.abc import Collection, Iterable
+from typing import Any
 
 from rlx.build import keys, options as options_lib
 from rlx.core import records, resolve
@@ -31,11 +33,30 @@ def texts_and_dialogues(c: keys.Config, tokenizer: tokenizer_io.Tokenizer
 Splits = tuple[list[records.Prompt], list[records.Prompt]]
 
 
+def bind_template(c: keys.Config) -> tuple[resolve.UserFunction, dict[str, Any]]:
+  """(function of prompts.template with its options, variables of the chat template)."""
+  spec = c.prompts.template.to_dict()
+  fn = resolve.lookup("prompts.templates", spec["name"], "prompts.template")
+  options = {p.name for p in inspect.signature(fn).parameters.values()
+             if p.kind is p.KEYWORD_ONLY} | {"name"}
+  return (resolve.bind("prompts.templates", {k: x for k, x in spec.items() if k in options},
+                       "prompts.template", n_given=1),
+          {k: x for k, x in spec.items() if k not in options})
+
+
 def texts_of(c: keys.Config, tokenizer: tokenizer_io.Tokenizer) -> texts_lib.Texts:
-  """The texts.Texts of a config and a tokenizer."""
+  """The texts.Texts of a config and a tokenizer.
+
+  Raises:
+    ValueError: the chat template has no variable of the name of a key of prompts.template.
+  """
+  template, variables = bind_template(c)
+  if variables and (unknown := sorted(set(variables) - set(there := tokenizer.list_variables()))):
+    raise ValueError(f"prompts.template.{unknown[0]}: no option of {c.prompts.template.name}, and "
+                     f"the model's chat template never reads it; its variables are {there}.")
   return options_lib.read_options(
-      texts_lib.Texts, c, tokenizer=tokenizer, stops=tuple(c.rollouts.stops),
-      template=resolve.bind("prompts.templates", c.prompts.template, "prompts.template"))
+      texts_lib.Texts, c, stops=tuple(c.rollouts.stops), template=template,
+      tokenizer=dataclasses.replace(tokenizer, variables=variables) if variables else tokenizer)
 
 
 def note_template(texts: texts_lib.Texts, prompt: records.Prompt) -> None:
@@ -64,13 +85,18 @@ def read_prompts(c: keys.Config, split: str) -> Iterable[records.Prompt]:
 def load_prompts(c: keys.Config, texts: texts_lib.Texts,
                  splits: Collection[str] = ("train", "eval")) -> Splits:
   """Returns (training prompts, held-out prompts), filtered and without common texts."""
+  is_episode = c.environment.name is not None
+  def read(p: records.Prompt) -> str:
+    # An episode's opening may be the same for all. The turns are those of dialogues of sft.
+    if is_episode: return p.text
+    return " ".join([texts.prompt(p), *(m["content"] for m in p.messages)])
   def load(split: str, at_most: int | None = None) -> list[records.Prompt]:
-    prompts = itertools.islice(read_prompts(c, split), at_most)
-    kept = filters.drop_duplicates(list(prompts), is_episode=c.environment.name is not None)
-    return filters.drop_longer(kept, lambda p: len(texts.prompt_ids(p)), c.prompts.max_tokens)
+    prompts = list(itertools.islice(read_prompts(c, split), at_most))
+    kept = filters.drop_longer(prompts, lambda p: len(texts.prompt_ids(p)), c.prompts.max_tokens)
+    return filters.drop_duplicates(kept, read, is_episode=is_episode)
   # Reads twice as many rows as held-out prompts are wanted, because the filters drop some.
   held_out = (load(c.eval.split, 2 * c.eval.prompts)[:c.eval.prompts] if "eval" in splits else [])
-  train = filters.drop_held_out(load(c.prompts.split), held_out) if "train" in splits else []
+  train = filters.drop_held_out(load(c.prompts.split), held_out, read) if "train" in splits else []
   return train[:c.prompts.limit], held_out
 
 
@@ -84,6 +110,10 @@ def load_and_check_prompts(c: keys.Config, draw: int, texts: texts_lib.Texts,
   if "train" in splits and len(train_prompts) < draw:
     raise ValueError(f"prompts.source={c.prompts.source!r}: {len(train_prompts)} "
                      f"training prompts; a draw takes {draw} different ones.")
+  for p in train_prompts + eval_prompts:
+    if p.answers and c.environment.name is not None:
+      raise ValueError(f"prompt {p.id!r}: {len(p.answers)} accepted answers; an environment reads "
+                       "one.")
   if train_prompts: note_template(texts, train_prompts[0])
   return train_prompts, eval_prompts
 

@@ -93,6 +93,7 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   models, frozen, tokenizer = build_models.load_models(c, methods, mesh, shapes_only)
   configs = {name: config for name, (config, _) in models.items()}
   texts, dialogues = build_prompts.texts_and_dialogues(c, tokenizer)
+  tokenizer = texts.tokenizer  # With the variables of its chat template.
   train_prompts, eval_prompts = build_prompts.load_and_check_prompts(c, sizes.draw, texts, splits)
   for line in validation.find_toy_numbers(c, texts, train_prompts + eval_prompts, learns):
     logging.warning("%s.", line)

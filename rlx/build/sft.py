@@ -49,7 +49,7 @@ class Sft:
     """Rollouts of worked examples, on the mesh."""
     draw = np.random.default_rng([self.seed, rng.number("sft"), step])
     chosen = draw.choice(len(self.prompts), self.size, replace=False).tolist()
-    if self.dialogues:
+    if self.dialogues or self._episodes:
       rollouts = self.texts.episodes(map(self._play, chosen))
     else:
       rollouts = self.texts.examples([
@@ -60,10 +60,13 @@ class Sft:
   def _play(self, i: int) -> tuple[list, list]:
     """The episode of a prompt; it is kept, because an environment takes longer than a text."""
     if i not in self._episodes:
-      assert self.dialogues is not None
       p = self.prompts[i]
       draw = np.random.default_rng([self.seed, rng.number("sft"), rng.number(p.id)])
-      self._episodes[i] = self.dialogues.play(p, self.demonstrate(p, draw))
+      target = self.demonstrate(p, draw)
+      if self.dialogues: self._episodes[i] = self.dialogues.play(p, target)
+      else:  # Beside dialogues of several turns.
+        ids, target_ids = self.texts.example(self.texts.prompt(p), target)
+        self._episodes[i] = ids, [("action", target_ids)]
     return self._episodes[i]
 
   @functools.cached_property
@@ -102,10 +105,30 @@ def build_sft(config: keys.Config) -> Sft:
   model_config, params, tokenizer = build_models.load_sft_model(c)
   model_config = build_models.choose_attention(c, model_config, mesh, c.model.path, group=1)
   texts, dialogues = build_prompts.texts_and_dialogues(c, tokenizer)
-  prompts, _ = build_prompts.load_prompts(c, texts)
+  tokenizer = texts.tokenizer  # With the variables of its chat template.
+  asked = dataclasses.replace(texts, template=lambda p: texts.template(_strip_replies(p)))
+  prompts, _ = build_prompts.load_prompts(c, asked)
   if dialogues: dialogues.start(tokenizer, prompts[0])
-  build_prompts.note_template(texts, prompts[0])
+  build_prompts.note_template(asked, prompts[0])
+  written = {}
+  for i, p in enumerate(prompts):
+    try:
+      if _is_dialogue(p): written[i] = texts.dialogue(p)
+    except ValueError as e:
+      raise ValueError(f"prompt {p.id!r}: {e}") from None
   return options_lib.read_options(
       Sft, c, model=build_models.adapt_to_mesh(model_config, mesh), params=params,
       tokenizer=tokenizer, texts=texts, prompts=prompts, demonstrate=demonstrate,
-      dialogues=dialogues, optimizer=updates.optimizer_of(c, "sft"), mesh=mesh)
+      dialogues=dialogues, _episodes=written, optimizer=updates.optimizer_of(c, "sft"), mesh=mesh)
+
+
+def _is_dialogue(prompt: records.Prompt) -> bool:
+  """Whether the messages have the replies to learn, and no column has another one."""
+  return bool(prompt.messages) and prompt.messages[-1]["role"] == "assistant" and not prompt.answer
+
+
+def _strip_replies(prompt: records.Prompt) -> records.Prompt:
+  """The prompt of a dialogue: what stands before the first reply."""
+  if not _is_dialogue(prompt): return prompt
+  roles = [m["role"] for m in prompt.messages]
+  return dataclasses.replace(prompt, messages=prompt.messages[:roles.index("assistant")])

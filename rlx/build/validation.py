@@ -14,7 +14,9 @@ import jax
 import numpy as np
 
 from rlx.advantages import combine
-from rlx.build import keys, methods as build_methods, options as options_lib, plan as plan_lib
+from rlx.build import (
+    keys, methods as build_methods, options as options_lib, plan as plan_lib,
+    prompts as build_prompts)
 from rlx.core import fields, records, resolve
 from rlx.io import rows as io_rows, trackers
 from rlx.stages import host_fields, methods as methods_lib, texts as texts_lib
@@ -62,7 +64,7 @@ def _check_functions(c: keys.Config) -> None:
   for path, key in verifiers(c).items(): resolve.lookup("verifiers", path, key)
   if c.rollouts.demonstration.name is not None:
     resolve.bind("prompts.datasets", c.rollouts.demonstration, "rollouts.demonstration", n_given=2)
-  resolve.bind("prompts.templates", c.prompts.template, "prompts.template", n_given=1)
+  build_prompts.bind_template(c)
   io_rows.check(c.prompts.source, c.prompts.options.to_dict())
 
 

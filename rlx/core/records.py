@@ -37,10 +37,13 @@ def _numpy_of(x):
 class Prompt:
   """One question. `id` is unique within its data set and stable across runs."""
   id: str
-  text: str                  # the question, before any template
+  text: str                  # the question, before any template; of a chat its last user turn
   answer: str = ""           # what the verifier compares with
   verifier: str = ""         # import path below rlx/verifiers: "math_answer.boxed"
   meta: dict = dataclasses.field(default_factory=dict)  # other data for the verifier
+  messages: tuple[dict, ...] = ()  # the question as a chat: {"role", "content"}
+  answers: tuple[str, ...] = ()    # all that are right, where there are several
+  tools: tuple[dict, ...] = ()     # that the chat template describes
 
   def repeat(self, i):
     """The same under another id: its completions are drawn with other keys."""

@@ -52,13 +52,15 @@ def main() -> None:
 
 
 def _renderer():
-  """(template, values) -> text, as `transformers` renders a chat template.
+  """(template, values) -> text, as `transformers` renders a chat template; with None for values the
+  names of the template's variables.
 
   Source: utils/chat_template_utils.py of transformers 5.
   """
   import datetime  # pylint: disable=g-import-not-at-top
   import jinja2  # pylint: disable=g-import-not-at-top
   import jinja2.ext  # pylint: disable=g-import-not-at-top
+  import jinja2.meta  # pylint: disable=g-import-not-at-top
   import jinja2.sandbox  # pylint: disable=g-import-not-at-top
 
   class Generation(jinja2.ext.Extension):
@@ -86,6 +88,8 @@ def _renderer():
   compiled = functools.lru_cache(maxsize=1)(env.from_string)
 
   def render(template, values):
+    if values is None:
+      return sorted(jinja2.meta.find_undeclared_variables(env.parse(template)) - {*env.globals})
     text = compiled(template).render(**values)
     if len(text) > LONGEST: raise ValueError(f"{len(text)} characters; at most {LONGEST} are read")
     return text

@@ -7,6 +7,9 @@ differently once it is finished or continued. This matters where text becomes a 
 (examples in prompts.template, a second turn), where other systems train or serve the model, and
 for a start model that was trained on the finished form.
 """
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from rlx.io import tokenizer as tokenizer_io
 
 PROBES = ("answer-7", "<think>\nthought-7\n</think>\n\nanswer-7")  # Without and with a thought.
@@ -31,7 +34,7 @@ def faults(tokenizer: tokenizer_io.Tokenizer, messages: list[dict], reply: str) 
   Raises:
     ValueError: the template refuses the messages.
   """
-  prompt = tokenizer.chat(messages)
+  prompt = tokenizer.render(messages)
   try:
     return _faults(tokenizer, messages, reply, prompt)
   except ValueError as e:
@@ -71,8 +74,40 @@ def between(tokenizer: tokenizer_io.Tokenizer, role: str) -> tuple[str, str]:
   return texts.pop()
 
 
+def split_dialogue(tokenizer: tokenizer_io.Tokenizer, messages: Sequence[Mapping],
+                   **values: Any) -> list[str]:
+  """The texts of a finished dialogue: [prompt, reply, what follows it, reply, ...].
+
+  They are those of the whole dialogue as the template renders it, without what follows the last
+  reply. Of a single reply, which ends the dialogue, the template may render anything: the prompt is
+  that for which the policy is asked, and the reply stands as it is.
+
+  Args:
+    messages: they end with a reply of the assistant.
+    **values: variables of the template, as of `Tokenizer.chat`.
+  Raises:
+    ValueError: there are several replies, and the template renders one of them in another way than
+      after its prompt.
+  """
+  replies = [i for i, m in enumerate(messages) if m["role"] == "assistant"]
+  texts, start = [], 0
+  whole = tokenizer.chat(messages, opens=False, **values) if len(replies) > 1 else None
+  for i in replies:
+    prompt, reply = tokenizer.chat(messages[:i], **values), messages[i]["content"]
+    if whole is not None and not whole.startswith(prompt + reply):
+      raise ValueError(f"the chat template renders message {i}, a reply, in another way than after "
+                       "its prompt, so that not every reply can be learned; give each its own row.")
+    texts += [prompt[start:], reply]
+    start = len(prompt) + len(reply)
+  return texts
+
+
 def _faults(tokenizer, messages, reply, prompt):
-  out, dialogue = {}, [*messages, dict(role="assistant", content=reply)]
+  begun = messages[-1:] if messages[-1]["role"] == "assistant" else []
+  start = begun[0]["content"] if begun else ""
+  before = messages[:len(messages) - len(begun)]
+  out: dict[str, str] = {}
+  dialogue = [*before, dict(role="assistant", content=start + reply)]
   if lost := [m for m in messages if m["content"].strip() not in prompt]:
     out["turns"] = (f"the prompt does not contain all of the {lost[0]['role']}'s "
                     f"{lost[0]['content']!r:.60}")

@@ -1,9 +1,11 @@
 """Rows of prompts from any supported source, as dicts of plain values.
 
-  [{...}, ...]       a list or another iterable of dicts, or a datasets.Dataset
+  [{...}, ...]       a list or another iterable of dicts, a datasets.Dataset, or a
+                     pandas.DataFrame
   {split: rows}      a dict of these, or a datasets.DatasetDict
-  PATH               a .jsonl, .json (a list), .csv (all values are strings) or .parquet file
-  jsonl:PATH         a file of this format with any suffix; also json:, csv: and parquet:
+  PATH               a .jsonl, .json (a list), .csv or .tsv (all values are strings), or .parquet
+                     file; a list in a .jsonl file is read, and so are lines in a .json file
+  jsonl:PATH         a file of this format with any suffix; also json:, csv:, tsv: and parquet:
   hf:OWNER/NAME      a data set of the Hugging Face hub; hf:OWNER/NAME:CONFIG is one of its
                      configurations
   tfds:NAME          a tensorflow-datasets set; TensorFlow is not needed
@@ -41,7 +43,7 @@ def rows(source: Any, split: str | None = None, key: str = "prompts.source", /,
   Args:
     source: one of the forms above.
     split: "train", "test", or whatever the source has; None: all rows, of a source for which
-      `has_splits` is False.
+      `find_splits` has none.
     key: what messages call the source.
     **options: keyword-only arguments of the function below that reads this kind of source.
   Raises:
@@ -71,11 +73,14 @@ def check(source: Any, options: Mapping[str, Any], key: str = "prompts.source") 
     ranges.check(f"prompts.options.{name}", value, allowed)
 
 
-def has_splits(source: Any, key: str = "prompts.source") -> bool:
-  """Whether `rows` can be asked for a split of this source: the source names its splits, or its
-  first row has a column `split`. Raises as `rows`."""
-  if _names_splits(*_parse_source(source, key)): return True
-  return "split" in next(iter(rows(source, None, key)), {})
+def find_splits(source: Any, key: str = "prompts.source") -> list[str]:
+  """The splits of a source; [] where its first row has no column `split`. "train" and "test" stand
+  for those of a source that is named. Raises as `rows`."""
+  kind, name = _parse_source(source, key)
+  if kind == "rows" and isinstance(name, collections.abc.Mapping): return sorted(name)
+  if _names_splits(kind, name): return ["test", "train"]
+  if "split" not in next(iter(rows(source, None, key)), {}): return []
+  return sorted({str(row.get("split")) for row in rows(source, None, key)})
 
 
 def _parse_source(source, key):
@@ -87,8 +92,8 @@ def _parse_source(source, key):
   suffix = pathlib.Path(str(source)).suffix[1:]
   if suffix in _FILES: return suffix, str(source)
   raise ValueError(f"{key}={str(source)!r:.200}: needed is chain, generated, hf:OWNER/NAME, "
-                   "tfds:NAME, gym:TASK,TASK, jsonl:PATH or the path of a .jsonl, .json, .csv or "
-                   ".parquet file.")
+                   "tfds:NAME, gym:TASK,TASK, jsonl:PATH or the path of a .jsonl, .json, .csv, "
+                   ".tsv or .parquet file.")
 
 
 def _names_splits(kind, name):
@@ -98,8 +103,14 @@ def _names_splits(kind, name):
 
 def _in_memory(source, split):
   if isinstance(source, collections.abc.Mapping):
-    if split not in source: raise ValueError(f"no split {split!r}; there are {sorted(source)}.")
+    if split not in source:
+      raise ValueError(f"no split {split!r}; there are {sorted(source)}; a dict is "
+                       "{split: rows}.")
     source, split = source[split], None
+  if hasattr(source, "itertuples"):  # A data frame of pandas.
+    if not source.columns.is_unique:
+      raise ValueError(f"a column stands twice in {list(source.columns)}.")
+    source = source.to_dict("records")
   return _select_split(((f"row {i}", row) for i, row in enumerate(source)), split, "the source")
 
 
@@ -125,12 +136,15 @@ def _select_split(numbered_rows, split, source):
       splits.add(row["split"])
     if split in (None, row.get("split")): yield row
   if split is not None and split not in splits:
-    raise ValueError(f"{source}: no row of split {split!r}; there are {sorted(splits)}.")
+    raise ValueError(f"{source}: no row of split {split!r}; there are {sorted(splits)}; "
+                     "prompts.split and eval.split name them.")
 
 
-def read_lines(path: pathlib.Path) -> Iterator[tuple[int, dict]]:
+def read_lines(path: pathlib.Path, *, has_nan: bool = False) -> Iterator[tuple[int, dict]]:
   """(line number, object) of a JSONL file (a pathlib.Path); empty lines are skipped.
 
+  Args:
+    has_nan: reads NaN as None.
   Raises:
     ValueError: a line is not an object, or is too long.
   """
@@ -138,15 +152,29 @@ def read_lines(path: pathlib.Path) -> Iterator[tuple[int, dict]]:
     for i, line in enumerate(iter(lambda: f.readline(_LONGEST + 1), b""), 1):
       if len(line) > _LONGEST:
         raise ValueError(f"{path}:{i}: the line has more than {_LONGEST} bytes.")
-      if line.strip(): yield i, strict_json.parse(line, f"{path}:{i}", any_name=True)
+      if line.strip():
+        yield i, strict_json.parse(line, f"{path}:{i}", any_name=True, has_nan=has_nan)
 
 
-def _json(path): return enumerate(strict_json.read(path, any_name=True, kind=list))
+def _json(path, *, is_lines):
+  """Rows of a list, or of lines; what the file looks like decides over its suffix."""
+  with path.open("rb") as f:
+    lines = [f.readline(_LONGEST).removeprefix(b"\xef\xbb\xbf").strip() for _ in range(2)]
+  start = b"".join(lines)
+  if start and start[:1] not in b"[{":
+    raise ValueError(f"{path}: no JSON in UTF-8: it starts with {start[:8]!r}; csv:, tsv: or "
+                     "parquet: before the path reads a file of another form.")
+  if start.startswith(b"["): is_lines = False
+  elif lines[0].endswith(b"}") and lines[1].startswith(b"{"): is_lines = True
+  if is_lines: return read_lines(path, has_nan=True)
+  return enumerate(strict_json.read(path, any_name=True, kind=list, has_nan=True))
 
 
 def _csv(path):
+  with path.open("rb") as f: header = f.readline(_LONGEST)
+  delimiter = max(",;\t", key=lambda mark: header.count(mark.encode()))
   with path.open(newline="", encoding="utf-8-sig") as f:
-    reader = csv.DictReader(f, strict=True)
+    reader = csv.DictReader(f, strict=True, delimiter=delimiter)
     try:
       columns = reader.fieldnames or []
       if len(set(columns)) < len(columns):
@@ -164,13 +192,16 @@ def _parquet(path):
   from pyarrow import parquet
   try:
     with parquet.ParquetFile(path) as file:
+      if len(set(names := file.schema_arrow.names)) < len(names):
+        raise ValueError(f"{path}: a column stands twice in {names}.")
       for i, row in enumerate(row for batch in file.iter_batches() for row in batch.to_pylist()):
         yield i, row
   except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as e:
     raise ValueError(f"{path}: not a Parquet file: {str(e).splitlines()[0]:.200}") from None
 
 
-_FILES = dict(jsonl=read_lines, json=_json, csv=_csv, parquet=_parquet)
+_FILES = dict(jsonl=functools.partial(_json, is_lines=True),
+              json=functools.partial(_json, is_lines=False), csv=_csv, tsv=_csv, parquet=_parquet)
 
 
 def _chain(name: str, split: str | None, *, size: _Size = 4096, seed: ranges.Whole = 0,

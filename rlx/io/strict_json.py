@@ -9,12 +9,13 @@ LARGEST = 25_000_000  # Bytes; parsing takes up to 24 times as many. A config.js
 _DEEPEST = 64  # Levels of nesting, far below Python's recursion limit.
 
 
-def read(path: pathlib.Path, *, any_name: bool = False, kind: type = dict) -> Any:
+def read(path: pathlib.Path, *, any_name: bool = False, kind: type = dict,
+         has_nan: bool = False) -> Any:
   """The value in a file (a pathlib.Path); Args and Raises as `parse`."""
   if not path.is_file(): raise ValueError(f"{path}: no such file.")
   if (size := path.stat().st_size) > LARGEST:
     raise ValueError(f"{path}: {size} bytes; at most {LARGEST} are read as JSON.")
-  return parse(path.read_bytes(), path, any_name=any_name, kind=kind)
+  return parse(path.read_bytes(), path, any_name=any_name, kind=kind, has_nan=has_nan)
 
 
 def write(path: pathlib.Path, value: Any) -> None:
@@ -29,19 +30,22 @@ def replace(path: pathlib.Path, text: str) -> None:
   os.replace(part, path)
 
 
-def parse(raw: bytes, where: object, *, any_name: bool = False, kind: type = dict) -> Any:
+def parse(raw: bytes, where: object, *, any_name: bool = False, kind: type = dict,
+          has_nan: bool = False) -> Any:
   """Parses an object (or a list, with `kind=list`) from bytes in UTF-8.
 
   Args:
     where: the start of messages, a file or one of its lines.
     any_name: allows names that cannot be printed in a message.
+    has_nan: reads NaN, which Python's json writes, as None.
   Raises:
     ValueError: the bytes are not UTF-8 or not JSON (NaN is not JSON), the value is of another
       kind or nested too deeply, or a name occurs twice in an object.
   """
   try:
-    value = json.loads(raw.decode("utf-8"), object_pairs_hook=_check_unique
-                       if any_name else _check_pairs, parse_constant=_no_constant)
+    value = json.loads(raw.decode("utf-8-sig"),
+                       object_pairs_hook=_check_unique if any_name else _check_pairs,
+                       parse_constant=_drop_nan if has_nan else _no_constant)
     # Half a surrogate pair: json reads it, no tokenizer does.
     if b"\\u" in raw: json.dumps(value, ensure_ascii=False).encode("utf-8")
   except (ValueError, RecursionError) as e:
@@ -81,6 +85,10 @@ def check_name(name: str) -> None:
   """Raises ValueError for a name that is too long or not printable, so that messages that contain
   names are one line."""
   if len(name) > 200 or not name.isprintable(): raise ValueError(f"{name!r:.60} is no name")
+
+
+def _drop_nan(name):
+  return None if name == "NaN" else _no_constant(name)
 
 
 def _no_constant(name):

@@ -22,6 +22,10 @@ _IDS = 2**24
 _SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 
 
+class _TemplateError(ValueError):
+  """The chat template refuses values, or fails."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Tokenizer:
   """A tokenizer of transformers with the methods that rlx uses."""
@@ -29,6 +33,8 @@ class Tokenizer:
   eos_ids: tuple[int, ...]  # every id that ends a completion, sorted
   pad_id: int          # fills padding; masks are never derived from it
   bos_id: int | None   # put before a text; None if this tokenizer adds no BOS
+  # Further variables of the chat template.
+  variables: Mapping[str, Any] = dataclasses.field(default_factory=dict, hash=False)
 
   @functools.cached_property
   def closing(self) -> str:
@@ -107,24 +113,52 @@ class Tokenizer:
       ValueError: there is no template, or it refuses the messages, fails, or exceeds the limits of
         io/bounded.py for time and memory.
     """
+    given = dict(messages=messages, tools=None, documents=None, add_generation_prompt=opens)
+    try:
+      return self._ask_template(self.hf.special_tokens_map | given | self.variables | values)
+    except _TemplateError as e:
+      raise ValueError(f"The chat template refuses turns of {[m['role'] for m in messages]}"
+                       f" (prompts.template): {e}") from None
+
+  def render(self, prompt: str | Sequence[Mapping[str, Any]], **values: Any) -> str:
+    """A prompt, which is text or chat messages, as text.
+
+    Messages that end with the start of the assistant's reply are continued, as transformers does
+    with continue_final_message. Args and Raises as `chat`.
+    """
+    if isinstance(prompt, str): return prompt
+    start = prompt[-1]["content"] if prompt[-1]["role"] == "assistant" else None
+    if start is None: return self.chat(prompt, **values)
+    if not start.strip(): return self.chat(prompt[:-1], **values)
+    text = self.chat(prompt, opens=False, **values)
+    before, found, after = text.rpartition(start.strip())
+    if not found:
+      raise ValueError("The chat template alters the start of a reply with which the messages end: "
+                       f"{start!r:.60}.")
+    ending = start[len(start.rstrip()):]
+    return before + found + (ending if after.startswith(ending) else "")
+
+  def list_variables(self) -> list[str]:
+    """The variables of the chat template, if there is one, that can be given values."""
+    if not self.hf.chat_template: return []
+    ours = {*self.hf.special_tokens_map, "messages", "tools", "documents", "add_generation_prompt"}
+    return sorted({*self._ask_template(None)} - ours)
+
+  def _ask_template(self, values: Mapping[str, Any] | None) -> Any:
+    """The text of the chat template with these values, or the names of its variables."""
     template = self.hf.chat_template
     if isinstance(template, dict): template = template.get("default")
     if not template:
-      raise ValueError("This tokenizer has no chat template; use prompts.template.name='plain'.")
+      raise ValueError("This tokenizer has no chat template, which a list of messages needs; give "
+                       "texts with prompts.template.name='plain', or the path of a chat model.")
     try:
-      return self._renderer.ask(template=template, values=self.hf.special_tokens_map | dict(
-          messages=messages, tools=None, documents=None, add_generation_prompt=opens, **values))
+      return self._renderer.ask(template=template, values=values)
     except ValueError as e:
-      raise ValueError(f"The chat template refuses turns of {[m['role'] for m in messages]}"
-                       f" (prompts.template): {e}") from None
+      raise _TemplateError(str(e)) from None
 
   @functools.cached_property
   def _renderer(self) -> bounded.Process:
     return bounded.Process("render", megabytes=512)
-
-  def render(self, prompt: str | Sequence[Mapping[str, Any]]) -> str:
-    """A prompt, which is text or chat messages, as text."""
-    return prompt if isinstance(prompt, str) else self.chat(prompt)
 
   def save(self, path: str | pathlib.Path) -> None:
     """Writes a Hugging Face tokenizer, which `load` reads."""

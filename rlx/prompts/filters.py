@@ -29,11 +29,12 @@ def drop_longer(prompts: list[records.Prompt], length: Callable[[records.Prompt]
   return _log_dropped(prompts, kept, f"longer than prompts.max_tokens={max_tokens}")
 
 
-def drop_duplicates(prompts: list[records.Prompt], *,
+def drop_duplicates(prompts: list[records.Prompt], read: Callable[[records.Prompt], str], *,
                     is_episode: bool = False) -> list[records.Prompt]:
   """The first prompt of each question.
 
   Args:
+    read: prompt -> the text that decides, which is what the model reads.
     is_episode: whether an environment reads `answer` and `meta` of the prompts, such as the
       database that a question is about. Prompts that differ in them are then different questions;
       otherwise equal texts are the same question.
@@ -41,28 +42,28 @@ def drop_duplicates(prompts: list[records.Prompt], *,
   first: dict[tuple, records.Prompt] = {}
   for p in prompts:
     hidden = (p.answer, json.dumps(p.meta, sort_keys=True, default=repr)) if is_episode else ()
-    first.setdefault((_normalize(p), *hidden), p)
+    first.setdefault((_normalize(read(p)), *hidden), p)
   return _log_dropped(prompts, list(first.values()), "duplicates")
 
 
-def drop_held_out(prompts: list[records.Prompt],
-                  held_out: list[records.Prompt]) -> list[records.Prompt]:
-  """Drops prompts whose text is also used in evaluation.
+def drop_held_out(prompts: list[records.Prompt], held_out: list[records.Prompt],
+                  read: Callable[[records.Prompt], str]) -> list[records.Prompt]:
+  """Drops prompts that are also used in evaluation; `read` as in `drop_duplicates`.
 
   Raises:
     ValueError: every prompt is.
   """
-  texts = {_normalize(p) for p in held_out}
-  kept = [p for p in prompts if _normalize(p) not in texts]
+  texts = {_normalize(read(p)) for p in held_out}
+  kept = [p for p in prompts if _normalize(read(p)) not in texts]
   if prompts and not kept:
     raise ValueError(f"prompts.split: all {len(prompts)} training prompts are also "
                      "in eval.split; name different splits.")
   return _log_dropped(prompts, kept, "also in the evaluation split")
 
 
-def _normalize(prompt):
+def _normalize(text):
   """The text with single spaces: texts that differ in whitespace only are the same question."""
-  return " ".join(prompt.text.split())
+  return " ".join(text.split())
 
 
 def _log_dropped(prompts, kept, reason):

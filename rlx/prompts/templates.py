@@ -1,6 +1,9 @@
 r"""Prompt -> the input of the model: a text, or chat messages.
 
-Messages are a list of {"role", "content"}, which the tokenizer's chat template renders.
+Messages are a list of {"role", "content"}, which the tokenizer's chat template renders. A prompt
+that is a chat (`Prompt.messages`) stays one under every template. Other keys of the section
+prompts.template than a template's options are variables of the chat template, such as
+enable_thinking.
 """
 
 from rlx.core import records
@@ -8,33 +11,36 @@ from rlx.core import records
 BOXED = r"Reason step by step, and put your final answer within \boxed{}."
 
 
-def plain(prompt: records.Prompt) -> str:
+def plain(prompt: records.Prompt) -> str | list[dict]:
   """The question without changes."""
-  return prompt.text
+  return list(prompt.messages) or prompt.text
 
 
 def chat(prompt: records.Prompt, *, system: str | None = None, examples=()) -> list[dict]:
-  """One user turn, after a system turn and worked examples if there are any.
+  """The chat, or one user turn, after a system turn and worked examples if there are any.
 
   Args:
-    system: content of the system turn.
+    system: content of the system turn; a chat that has one keeps its own.
     examples: k pairs (question, worked answer), each a user turn and its reply.
   Example:
     >>> prompt = records.Prompt(id="a", text="1+1?", answer="2", verifier="")
     >>> templates.chat(prompt, system="Be brief.")
     [{'role': 'system', 'content': 'Be brief.'}, {'role': 'user', 'content': '1+1?'}]
   """
+  asked = list(prompt.messages) or [dict(role="user", content=prompt.text)]
   turns = [] if system is None else [dict(role="system", content=system)]
+  if asked[0]["role"] == "system": turns = [asked.pop(0)]
   for question, answer in examples:
     turns += [dict(role="user", content=question), dict(role="assistant", content=answer)]
-  return turns + [dict(role="user", content=prompt.text)]
+  return turns + asked
 
 
 def boxed(prompt: records.Prompt, *, system: str | None = None,
           instruction: str = BOXED) -> list[dict]:
-  r"""A chat that asks for the answer within \boxed{}."""
+  r"""A chat whose last turn of the user asks for the answer within \boxed{}."""
   turns = chat(prompt, system=system)
-  turns[-1]["content"] += "\n\n" + instruction
+  last = max(i for i, turn in enumerate(turns) if turn["role"] == "user")
+  turns[last] = turns[last] | dict(content=turns[last]["content"] + "\n\n" + instruction)
   return turns
 
 
@@ -51,7 +57,12 @@ def few_shot(prompt: records.Prompt, *, examples, question: str = "Question: ",
   Args:
     examples: k pairs (question, worked answer).
     question, answer: the text before each.
+  Raises:
+    ValueError: the prompt is a chat.
   """
+  if prompt.messages:
+    raise ValueError("prompts.template.name='few_shot': its question is a list of messages; use "
+                     "the template chat, which takes examples too.")
   shots = [f"{question}{q}\n{answer}{a}\n\n" for q, a in examples]
   # No trailing space: tokenizers attach it to the answer's first word.
   return "".join(shots) + f"{question}{prompt.text}\n{answer}".rstrip()

@@ -184,6 +184,9 @@ class Dialogues:
     """The text or chat messages that an episode of a prompt starts with."""
     if prompt.id not in self._openings:
       opening, _ = self._runner.reset(prompt)
+      if prompt.messages and isinstance(opening, str) and opening != prompt.text:
+        raise ValueError("the environment starts the episode with a text of its own, which would "
+                         "replace the messages of the row; give it a text as question.")
       self._openings[prompt.id] = opening if isinstance(opening, list) else self._template(
           dataclasses.replace(prompt, text=opening))
     return self._openings[prompt.id]
@@ -232,7 +235,7 @@ class Dialogues:
     """The ids of an episode's opening, and its segments, when the policy writes these replies.
     """
     tokenizer, (_, state) = self.observations.tokenizer, self._runner.reset(prompt)
-    context = tokenizer.render(self.open_episode(prompt))
+    context = tokenizer.render(self.open_episode(prompt), tools=list(prompt.tools) or None)
     opening, segments = tokenizer.encode(context), []
     for reply in replies:
       ids = [*tokenizer.pair(context, reply)[1], tokenizer.end_id]

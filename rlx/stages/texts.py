@@ -6,7 +6,7 @@ import numpy as np
 
 from rlx.core import records, resolve
 from rlx.core.options import key
-from rlx.io import tokenizer
+from rlx.io import chat, tokenizer
 from rlx.rollouts import padding, trajectories
 from rlx.stages import host_fields
 from rlx.verifiers import answers as answers_lib
@@ -25,7 +25,12 @@ class Texts:
 
   def prompt(self, prompt: records.Prompt) -> str:
     """The text that the model reads for a Prompt."""
-    return self.tokenizer.render(self.template(prompt))
+    asked, tools = self.template(prompt), list(prompt.tools)
+    if not isinstance(asked, str): return self.tokenizer.render(asked, tools=tools or None)
+    for name in [*self.tokenizer.variables, *["tools"] * bool(tools)]:
+      raise ValueError(f"prompts.template: {name} is for a chat template, and this prompt is a "
+                       "plain text; prompts.template.name='chat' makes it a chat.")
+    return asked
 
   def prompt_ids(self, prompt: records.Prompt) -> list[int]:
     """The token ids of a Prompt's text."""
@@ -51,6 +56,23 @@ class Texts:
   def examples(self, pairs: Iterable[tuple[str, str]]) -> records.Rollouts:
     """Rollouts, padded to the longest allowed, of pairs (prompt, completion) of texts."""
     return self.rollouts(*zip(*(self.example(*pair) for pair in pairs)))
+
+  def dialogue(self, prompt: records.Prompt) -> tuple[list[int], list[tuple[str, list[int]]]]:
+    """(ids of the prompt, segments) of a prompt whose messages end with a reply; its replies are
+    actions. Raises as `chat.split_dialogue`."""
+    first, *texts = chat.split_dialogue(
+        self.tokenizer, self.template(prompt), tools=list(prompt.tools) or None)
+    opening, segments, context = self.tokenizer.encode(first), [], first
+    for i, text in enumerate(texts):
+      ids = self.tokenizer.pair(context, text)[1]
+      if i % 2:  # The end of a turn is the end of the reply before it.
+        ids = ids[1:] if ids[:1] == [self.tokenizer.end_id] else ids
+      segments.append(("observation", ids) if i % 2 else ("action", [*ids, self.tokenizer.end_id]))
+      context += text
+    if (n := sum(len(ids) for _, ids in segments)) > self.completion_tokens:
+      raise ValueError(f"rollouts.max_tokens={self.completion_tokens}: the dialogue has {n} tokens "
+                       "after its prompt.")
+    return opening, segments
 
   def last_actions(self, rollouts: records.Rollouts) -> list[str]:
     """The text of the last action of each episode."""

@@ -9,6 +9,7 @@ import os
 import pickle
 import resource
 import sys
+import types
 
 from rlx.core import resolve
 from rlx.verifiers import errors, process
@@ -81,7 +82,7 @@ def fields_of(fn):
 def _verdict(fn, prompt, text):
   try:
     if isinstance(text, list): return fn(prompt, text), None, None
-    returned = fn(prompt, text, *(prompt.meta[name] for name in fields_of(fn)))
+    returned = _best(fn, prompt, text)
     is_list = isinstance(returned, list)
     verdict = [float(v) for v in returned] if is_list else float(returned)
   except errors.Unknown as e:
@@ -94,6 +95,18 @@ def _verdict(fn, prompt, text):
   if any(v < 0 or v > 1 for v in (verdict if is_list else [verdict])):
     return math.nan, "exception", f"verdict {verdict} is not in [0, 1]"
   return verdict, None, None
+
+
+def _best(fn, prompt, text):
+  """What a verifier returns; of several accepted answers the best, or unknown where one is unknown
+  and none is right."""
+  read, best = [prompt.meta[name] for name in fields_of(fn)], None
+  if not getattr(prompt, "answers", ()): return fn(prompt, text, *read)
+  for answer in prompt.answers:
+    returned = fn(types.SimpleNamespace(**vars(prompt) | dict(answer=answer)), text, *read)
+    if isinstance(returned, list) or returned == 1: return returned
+    if best is None or math.isnan(returned) or returned > best: best = returned
+  return best
 
 
 def _address_space():

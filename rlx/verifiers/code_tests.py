@@ -110,7 +110,8 @@ def _inspect_tests(jobs, unsafe):
 def _describe_problem(prompt, tests, problems, constants):
   statements = [i for i, t in enumerate(tests) if not isinstance(t, dict)]
   for i, problem in problems.items():
-    test = prompt.meta["tests"][statements[int(i)]]
+    given = prompt.meta["tests"]
+    test = given if isinstance(given, str) else given[statements[int(i)]]
     return f"tests[{statements[int(i)]}] is {test[:100]!r}: {problem}", None
   if constants is None: return None, None
   words = [f"{name} that returns {value}"[:100] for name, value in constants.items()]
@@ -143,7 +144,7 @@ def _tests(prompt):
   tests = prompt.meta.get("tests")
   if isinstance(tests, str): tests = [tests]
   if not tests or not isinstance(tests, (list, tuple)):
-    raise ValueError(f"a prompt without tests: meta['tests'] is {tests!r}")
+    raise ValueError(f"a prompt without tests: meta['tests'] is {tests!r:.100}")
   return [_program(i, test) if isinstance(test, dict) else _statements(i, test, prompt.meta)
           for i, test in enumerate(tests)]
 
@@ -151,14 +152,14 @@ def _tests(prompt):
 def _program(i, test):
   for key in ("input", "output"):
     if not isinstance(test.get(key), str):
-      raise ValueError(f"tests[{i}][{key!r}] is {test.get(key)!r}; a text is allowed")
+      raise ValueError(f"tests[{i}][{key!r}] is {test.get(key)!r:.100}; a text is allowed")
   return test
 
 
 def _statements(i, test, meta):
   """Returns the source of a test, and the names of builtins that are functions of the solution."""
   if not isinstance(test, str):
-    raise ValueError(f"tests[{i}] is {test!r}; a text or a dict of input and output is allowed")
+    raise ValueError(f"tests[{i}] is {test!r:.100}; a text or a dict of input and output is read")
   try:
     source = "\n".join(textwrap.dedent(text).strip() for text in (
         meta.get("test_setup_code") or "", test))

@@ -34,6 +34,8 @@ a reference such as t = ln 9 = 2 ln 3, each side that is an answer is accepted.
 docs/verifiers.md reports the error rates of this module and of other graders.
 """
 import functools
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rlx.verifiers import _boxed
@@ -42,6 +44,11 @@ from rlx.verifiers.math import agreement, kinds, reading, stated, units
 if TYPE_CHECKING: from rlx.core import records
 
 _MAX_CHARS = 2000  # A longer text is not an answer.
+_MAX_WORDS = 8     # Of a reference: with more it is prose.
+# A solution, a missing value, or the text that Python or JSON has for a list or object.
+_NO_ANSWER = re.compile(
+    r"####|\\(boxed|fbox)|(?i:^\W*(nan|null|((see|the) )*(solution|proof))\W*$)|"
+    r"""^\s*[\[{]\s*['"]""")
 
 
 def boxed(prompt: "records.Prompt", text: str) -> float:
@@ -71,7 +78,29 @@ def final(prompt: "records.Prompt", text: str) -> float:
   return _verdict(prompt.answer, gold, next(iter(readable or texts), None), words)
 
 
-for _fn in (boxed, final): vars(_fn).update(timeout_s=2.0, memory_mb=512)
+def inspect(prompts: Sequence["records.Prompt"], unsafe: bool = False) -> list[tuple]:
+  r"""Finds references that are no answers: missing ones, whole solutions, proofs, lists as texts.
+
+  Returns:
+    for each prompt, (why nothing can be compared with its answer, or None; None).
+  """
+  del unsafe
+  return [(_describe_reference(p.answers or (p.answer,)), None) for p in prompts]
+
+
+def _describe_reference(answers):
+  for answer in answers:
+    words = re.findall(r"[^\W\d_]{2,}", re.sub(r"\\[a-zA-Z]+", " ", answer))
+    if not answer.strip(): return "it has no answer to compare with"
+    if len(words) > _MAX_WORDS or _NO_ANSWER.search(answer):
+      return (f"its answer is {answer!r:.80}, a solution, proof or list as text, with which "
+              "math_answer cannot compare: the column has to hold the answer alone; "
+              "prompts.dataset=gsm8k takes what stands after ####, hendrycks_math what is in "
+              "\\boxed{}")
+  return None
+
+
+for _fn in (boxed, final): vars(_fn).update(timeout_s=2.0, memory_mb=512, inspect=inspect)
 
 
 def _verdict(answer, gold, text, words):

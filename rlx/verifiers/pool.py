@@ -355,7 +355,8 @@ class Pool:
   def _copy_plain(self, prompt):
     """Copies a Prompt into an object that workers can unpickle without importing jax."""
     return types.SimpleNamespace(id=prompt.id, text=prompt.text, answer=prompt.answer,
-                                 verifier=prompt.verifier, meta={**prompt.meta, **self._options})
+                                 answers=getattr(prompt, "answers", ()), verifier=prompt.verifier,
+                                 meta={**prompt.meta, **self._options})
 
 
 def _pickle(fn):

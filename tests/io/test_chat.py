@@ -174,3 +174,76 @@ def test_training_and_sft_say_it(start, tmp_path, capsys):
   start(c, tmp_path / "run")
   lines = [l for l in capsys.readouterr().err.splitlines() if l.startswith("rlx: the chat")]
   assert len(lines) == 1 and "not prefix-stable" in lines[0]
+
+
+@pytest.mark.parametrize("start", ["<think>\nLet me", "So ", "4\n"])
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_the_start_of_a_reply_is_continued_as_transformers_does(bare, name, start):
+  bare.hf.chat_template = TEMPLATES[name]
+  tokens = tokenizer.wrap(bare.hf)
+  messages = [USER, dict(role="assistant", content=start)]
+  text = tokens.render(messages)
+  assert text == bare.hf.apply_chat_template(messages, tokenize=False, continue_final_message=True)
+  if name == "smollm2": assert chat.faults(tokens, messages, "4") == {}
+  messages[1]["content"] = " "  # Nothing has been said yet.
+  assert tokens.render(messages) == tokens.chat([USER])
+
+
+def test_a_reply_that_the_template_alters_is_not_continued(bare):
+  bare.hf.chat_template = "{% for m in messages %}{{ m.content | upper }}{% endfor %}"
+  with pytest.raises(ValueError, match="alters the start of a reply with which the messages end"):
+    tokenizer.wrap(bare.hf).render([USER, dict(role="assistant", content="So")])
+
+
+VARIABLES = ("{% for t in tools or [] %}[{{ t.name }}]{% endfor %}{% for m in messages %}"
+             "{{ m.role }}: {{ m.content }}\n{% endfor %}{% set mark = 'x' %}{% if "
+             "add_generation_prompt %}assistant: {% if enable_thinking is defined and not "
+             "enable_thinking %}<think></think>{% endif %}{% endif %}")
+
+
+def test_variables_and_tools_of_the_chat_template(bare):
+  """Keys of prompts.template that are no options of its function are variables, which the template
+  has to read; a chat of a row is rendered under every template, or refused without one."""
+  bare.hf.chat_template = VARIABLES
+  c = quickstart.get_config("smoke")
+  p = records.Prompt(id="a", text="2+2?", messages=(dict(role="system", content="s"), USER),
+                     tools=(dict(name="add"),))
+  def read(**template):
+    c.prompts.template = template
+    return build_prompts.texts_of(c, bare).prompt(p)
+  rendered = "[add]system: s\nuser: What is 2+2?\nassistant: "
+  assert read(name="plain") == rendered
+  assert read(name="plain", enable_thinking=False) == f"{rendered}<think></think>"
+  plain = records.Prompt(id="b", text="2+2?")
+  with pytest.raises(ValueError, match="enable_thinking is for a chat template, and this prompt"):
+    build_prompts.texts_of(c, bare).prompt(plain)
+  for name in ("system", "mark", "messages"):  # A role, a variable of its own, and rlx's.
+    c.prompts.template = {"name": "plain", name: "x"}
+    with pytest.raises(ValueError, match=rf"template.{name}: no option of plain, and the model's "
+                       r"chat template never reads it; its variables are \['enable_thinking'\]"):
+      build_prompts.texts_of(c, bare)
+  c.prompts.template, bare.hf.chat_template = dict(name="plain"), None
+  with pytest.raises(ValueError, match="has no chat template, which a list of messages needs;"):
+    build_prompts.texts_of(c, bare).prompt(p)
+
+
+def test_every_reply_of_a_dialogue_is_learned_and_nothing_else(chatml):
+  """The ids are those of the whole dialogue as the template renders it."""
+  c = sft_chain.get_config()
+  c.prompts.max_tokens = c.rollouts.max_tokens = 256
+  c.prompts.template = dict(name="plain")
+  messages = (USER, dict(role="assistant", content="4"), MORE, dict(role="assistant", content="6"))
+  texts = build_prompts.texts_of(c, chatml)
+  p = records.Prompt(id="a", text=MORE["content"], messages=messages)
+  batch = texts.episodes([texts.dialogue(p)])
+  whole = chatml.encode(chatml.chat(messages, opens=False).removesuffix("\n"))
+  n = len(chatml.encode(chatml.chat([USER])))
+  assert batch.completions_BT[0, :batch.completion_len_B[0]].tolist() == whole[n:]
+  learned = batch.completions_BT[0][batch.action_BT[0]].tolist()
+  assert chatml.hf.decode(learned) == "4<|im_end|>6<|im_end|>"
+  c.rollouts.max_tokens = 8
+  with pytest.raises(ValueError, match="rollouts.max_tokens=8: the dialogue has .. tokens after"):
+    build_prompts.texts_of(c, chatml).dialogue(p)
+  chatml.hf.chat_template = TEMPLATES["qwen3"]
+  with pytest.raises(ValueError, match="renders message 3, a reply, in another way than after its"):
+    texts.dialogue(p)

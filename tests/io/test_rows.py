@@ -54,7 +54,7 @@ def source_of(request, tmp_path):
 def test_every_source_gives_the_same_rows(source_of):
   source = source_of(ROWS)
   assert list(io_rows.rows(source)) == ROWS
-  assert not io_rows.has_splits(source)
+  assert not io_rows.find_splits(source)
   with pytest.raises(ValueError, match=r"(rows.\w+:|row )\d: the row has no `split`"):
     list(io_rows.rows(source, "train"))
   with pytest.raises(ValueError, match="row 0: the row has no `split`"):
@@ -63,7 +63,7 @@ def test_every_source_gives_the_same_rows(source_of):
 
 def test_a_split_per_row(source_of):
   source = source_of(SPLIT_ROWS)
-  assert io_rows.has_splits(source)
+  assert io_rows.find_splits(source)
   assert list(io_rows.rows(source)) == SPLIT_ROWS
   assert list(io_rows.rows(source, "test")) == SPLIT_ROWS[1:2]
   with pytest.raises(ValueError, match=r"no row of split 'dev'; there are \['test', 'train'\]"):
@@ -76,7 +76,7 @@ def test_a_source_per_split(source_of):
   else:
     source = str(source).replace("train", "{split}")
     message = r"^rows='.*': no file .*my_dev.*; .* \['my_train.\w+'\]"
-  assert io_rows.has_splits(source)
+  assert io_rows.find_splits(source)
   assert list(io_rows.rows(source, "train")) == ROWS
   for split, why in (("dev", message), (None, "name a split")):
     with pytest.raises(ValueError, match=why):

@@ -186,6 +186,14 @@ def test_hendrycks_math_reads_the_last_box():
   prompts = list(hendrycks_math.prompts(math_rows("train"), "train"))
   assert [p.answer for p in prompts] == [r"\frac{1}{2}", "5", "x^2 + 1", r"\text{even}"]
   assert prompts[0].meta == dict(level="Level 1", type="Algebra")
+  joined = [r"$x=\boxed{3}$ or $x=\boxed{4}$.", r"\boxed{A}, \boxed{C}",
+            r"$\boxed{1}$, and $\boxed{2}$", r"\boxed{1} so $\boxed{2}$",
+            r"so $\boxed{\left\{ 1 \right.}$ and more {text}."]
+  assert [p.answer for p in hendrycks_math.prompts(
+      [dict(problem="?", solution=s) for s in joined], "train")] == [
+          "3 or 4", "A, C", "1, and 2", "2", r"\left\{ 1 \right."]
+  with pytest.raises(ValueError, match=r"'solution': hendrycks_math: row 0 of test has \['p"):
+    list(hendrycks_math.prompts([dict(problem="?")], "test"))
   for solution in ("no box", r"\boxed{open"):
     with pytest.raises(ValueError, match="row 0 of test has no .boxed answer"):
       list(hendrycks_math.prompts([dict(problem="?", solution=solution)], "test"))
@@ -198,5 +206,5 @@ def test_columns_are_named_by_options():
   with pytest.raises(ValueError, match=(
       r"prompts.columns.question='question': row 0 of train has \['a', 'how', 'q'\]")):
     list(jsonl.prompts(rows, "train"))
-  with pytest.raises(ValueError, match="row 0 of train has no 'a'"):
+  with pytest.raises(ValueError, match="row 0 of train: column 'a': there is no answer"):
     list(jsonl.prompts([dict(q="?", a=None)], "train", question="q", answer="a"))

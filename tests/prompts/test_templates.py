@@ -1,9 +1,9 @@
-import types
+import pytest
 
-
+from rlx.core import records
 from rlx.prompts import templates
 
-PROMPT = types.SimpleNamespace(text="What is 2 + 3?")
+PROMPT = records.Prompt(id="a", text="What is 2 + 3?")
 USER = dict(role="user", content="What is 2 + 3?")
 
 
@@ -36,3 +36,16 @@ def test_few_shot():
       "Question: What is 2 + 3?\nAnswer:")
   assert templates.few_shot(PROMPT, examples=[], question="Q ", answer="A") == (
       "Q What is 2 + 3?\nA")
+
+
+def test_a_chat_stays_one():
+  """Its own system turn precedes the template's; the prompt itself is not changed."""
+  chat = records.Prompt(id="a", text=USER["content"], messages=(
+      dict(role="system", content="s"), USER, dict(role="assistant", content="So")))
+  system, user, start = chat.messages
+  assert templates.plain(chat) == templates.chat(chat, system="x") == [system, user, start]
+  boxed = dict(role="user", content=USER["content"] + "\n\nBox it.")
+  assert templates.boxed(chat, instruction="Box it.") == [system, boxed, start]
+  assert templates.plain(chat) == [system, user, start]
+  with pytest.raises(ValueError, match="few_shot': its question is a list of messages"):
+    templates.few_shot(chat, examples=[])

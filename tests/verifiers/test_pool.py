@@ -1,4 +1,5 @@
 import contextlib
+import dataclasses
 import functools
 import json
 import os
@@ -52,6 +53,19 @@ def test_what_a_completion_causes_is_0_for_it_alone(make):
   assert pool.take_failed_share() == 9 / 16
   np.testing.assert_array_equal(verify(pool, ["no", "yes"]), [0, 1])
   assert pool.take_failed_share() == pool.take_failed_share() == 0
+
+
+def test_the_best_verdict_of_several_accepted_answers_counts(make):
+  """Unknown where one of them is and none is right; in workers as in this process."""
+  p = records.Prompt("p", "?", "1/2", "math_answer.final", answers=("1/2", "a half", "x^2"))
+  texts = ["it is \\boxed{0.5}", "\\boxed{a half}", "\\boxed{x*x}", "\\boxed{3}"]
+  assert make(1, timeout_s=5.0).verify([p] * 4, texts).tolist() == [1, 1, 1, 0]
+  def share(prompt, text):
+    if prompt.answer == "x^2" and text == "?": return nan
+    return len(set(prompt.answer) & set(text)) / len(set(prompt.answer))
+  pool = make(0, timeout_s=5.0, functions=dict(share=share))
+  p = dataclasses.replace(p, verifier="share")
+  np.testing.assert_array_equal(pool.verify([p] * 3, ["half", "x", "?"]), [4 / 5, 1 / 3, nan])
 
 
 def test_a_reference_that_never_ends_may_come_first(make, monkeypatch):

@@ -1,26 +1,33 @@
 """Prompts of rows whose columns are named by a config."""
 from rlx.core import records
+from rlx.prompts import columns as columns_lib
 
 
 def prompts(name, rows, split, *, question="question", answer="answer",
-            verifier="math_answer.final", meta=()):
+            verifier="math_answer.final", meta=(), tools=None):
   """Rows -> Prompts; ids are <name>/<split>/<row number>.
 
   Args:
-    question, answer: columns.
+    question, answer: columns, or those inside a column, with a dot (reward_model.ground_truth); see
+      rlx/prompts/columns.py. A dialogue that ends with a reply, for `rlx sft`, needs no answer.
     verifier: a verifier (<module>.<function> or <package.module>:<function>), or the column
       that names it.
     meta: columns that are copied to the prompts' meta, such as the difficulty.
+    tools: column of tools that the chat template describes.
   """
-  columns = dict(question=question, answer=answer)
-  if not {".", ":"} & set(verifier): columns["verifier"] = verifier
-  columns |= {f"meta.{column}": column for column in meta}
+  meta = meta.split(",") if isinstance(meta, str) else meta
   for i, row in enumerate(rows):
-    for key, column in columns.items():
-      if column not in row:
-        raise ValueError(f"prompts.columns.{key}={column!r}: row {i} of {split} has {sorted(row)}.")
-      if (row[column] is None or row[column] == "") and not key.startswith("meta."):
-        raise ValueError(f"row {i} of {split} has no {column!r}.")
-    yield records.Prompt(id=f"{name}/{split}/{i}", text=str(row[question]), answer=str(row[answer]),
-                         verifier=str(row[verifier]) if "verifier" in columns else verifier,
-                         meta={column: row[column] for column in meta})
+    where = f"row {i} of {split}"
+    def read(key, column, reader=lambda value, where: value):
+      value = columns_lib.find(row, column, where, f"prompts.columns.{key}")
+      return reader(value, f"{where}: column {column!r}")
+    text, messages = read("question", question, columns_lib.read_question)
+    is_dialogue = messages and messages[-1]["role"] == "assistant" and answer not in row
+    answers = ("",) if is_dialogue else read("answer", answer, columns_lib.read_answers)
+    yield records.Prompt(
+        id=f"{name}/{split}/{i}", text=text, messages=messages, answer=answers[0],
+        answers=answers if len(answers) > 1 else (),
+        verifier=verifier if {".", ":"} & set(verifier) else read(
+            "verifier", verifier, columns_lib.read_answers)[0],
+        meta={column: read("meta", column) for column in meta},
+        tools=read("tools", tools, columns_lib.read_tools) if tools else ())

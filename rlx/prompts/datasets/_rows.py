@@ -1,5 +1,6 @@
-"""The rows given to `rlx.train`, which rlx/api.py writes into the folder of the run."""
+"""The rows given to `rlx.train`, which rlx/build/own_data.py writes into the folder of the run."""
 from rlx.core import records
+from rlx.prompts import columns as columns_lib
 
 
 def prompts(rows, split, *, verifier=""):
@@ -8,12 +9,31 @@ def prompts(rows, split, *, verifier=""):
   The meta of a prompt has the columns of its row, and a copy of them under the key `row`.
 
   Args:
-    verifier: the verifier of all rows; "": each row names its own in the column `verifier`.
+    verifier: the reward function of all rows, which reads the columns as they are; "": each row
+      names a verifier in the column `verifier`, which compares with the column `answer`.
   """
   del split
-  for row in rows:
-    columns = row["columns"]
-    answer = columns.get("answer")
-    yield records.Prompt(
-        id=row["id"], text=columns["prompt"], answer="" if answer is None else str(answer),
-        verifier=verifier or columns["verifier"], meta=columns | dict(row=columns))
+  for row in rows: yield read_row(row["columns"], row["id"], verifier)
+
+
+def read_row(columns: dict, name: str, verifier: str) -> records.Prompt:
+  """The Prompt of the columns of a row; see `prompts`.
+
+  Raises:
+    ValueError: a column cannot be read, or there is none; one line with the name of the row.
+  """
+  if "prompt" not in columns:
+    raise ValueError(f"{name}: no column `prompt`; it has {sorted(columns)}: name the one that is "
+                     'asked, as in columns={"prompt": "question"}.')
+  text, messages = columns_lib.read_question(columns["prompt"], f"{name}: column 'prompt'")
+  answers: tuple[str, ...] = ("",)
+  if "answer" in columns:
+    try:
+      answers = columns_lib.read_answers(columns["answer"], f"{name}: column 'answer'")
+    except ValueError:
+      if not verifier: raise
+  return records.Prompt(
+      id=name, text=text, messages=messages, answer=answers[0],
+      answers=answers if len(answers) > 1 else (), verifier=verifier or columns["verifier"],
+      meta=columns | dict(row=columns),
+      tools=columns_lib.read_tools(columns.get("tools"), f"{name}: column 'tools'"))
