@@ -8,6 +8,7 @@ from typing import Any, Callable
 from absl import flags
 from ml_collections import config_flags
 
+from rlx import api
 from rlx.build import keys, load
 from rlx.core import resolve
 from rlx.io import compile_cache, refusals, terminal
@@ -27,6 +28,7 @@ COMMANDS = {
     "doctor": ("rlx.tools.doctor:main", "CONFIG",
                "check a config on its first batch, and the metrics of a run in workdir"),
     "view": ("rlx.tools.view:main", "WORKDIR ...", "write a run's report, one HTML page"),
+    "chat": ("rlx.cli:chat", "MODEL", "talk to a model, or to the policy of a run's folder"),
     "convert": ("rlx.tools.convert:main", "source=MODEL to=FOLDER [key=value ...]",
                 "convert a run or a model to another format")}
 HELP = """\
@@ -106,6 +108,20 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
     fn(*[config, workdir] if workdir and "workdir" in parameters else [config], **more)
 
   return call, workdir
+
+
+def chat(*words):
+  """`api.chat` with the words of the command line."""
+  options = dict(map(terminal.split_pair, words[1:]))
+  kinds = dict(max_tokens=int, temperature=float, seed=int)
+  if not words or "=" in words[0]: raise ValueError("rlx chat MODEL: a model is needed.")
+  for name, value in options.items():
+    if name not in kinds: raise ValueError(f"{name}: rlx chat takes {list(kinds)}.")
+    try:
+      options[name] = kinds[name](value)
+    except ValueError:
+      raise ValueError(f"{name}={value!r}: a number.") from None
+  api.chat(words[0], **options)
 
 
 def _join_options(words):
