@@ -77,7 +77,8 @@ def evaluate(config: Any, *, rows: Rows | None = None, reward: Rewards | None = 
   Args:
     config: as for `train`.
     rows: held-out rows, as eval_rows of `train`; None: those of the config or run.
-    reward: as for `train`.
+    reward: as for `train`; only the verdict, the first one, is measured. Functions that Python gave
+      to the run, and which this process does not have, are given again under their names.
     model: as for `train`.
     workdir: folder of a run, whose newest checkpoint is evaluated if it has one, and where
       evaluate.json is written. None: as for `train`.
@@ -91,7 +92,7 @@ def evaluate(config: Any, *, rows: Rows | None = None, reward: Rewards | None = 
   from rlx.build import own_data
   from rlx.io import compile_cache
   from rlx.tools import evaluate as evaluate_tool
-  config, workdir = own_data.prepare(config, None, rows, reward, None, model, workdir, changes)
+  config, workdir = own_data.prepare(config, None, rows, reward, None, model, workdir, changes, learns=False)
   compile_cache.keep_compiled(config.compile_cache, workdir)
   return evaluate_tool.evaluate(config, workdir)
 
