@@ -87,7 +87,9 @@ def evaluate(config: Any, *, rows: Rows | None = None, reward: Rewards | None = 
   Args:
     config: as for `train`.
     rows: held-out rows, as eval_rows of `train`; None: those of the config or run.
-    reward, columns: as for `train`.
+    columns: as for `train`.
+    reward: as for `train`; only the verdict, the first one, is measured. Functions that Python gave
+      to the run, and which this process does not have, are given again under their names.
     model: as for `train`.
     base: as for `train`.
     workdir: folder of a run, whose newest checkpoint is evaluated if it has one, and where
@@ -103,12 +105,12 @@ def evaluate(config: Any, *, rows: Rows | None = None, reward: Rewards | None = 
   from rlx.io import compile_cache
   from rlx.tools import evaluate as evaluate_tool
   config, workdir = own_data.prepare(
-      config, None, rows, reward, None, model, workdir, changes, base, columns)
+      config, None, rows, reward, None, model, workdir, changes, base, columns, learns=False)
   compile_cache.keep_compiled(config.compile_cache, workdir)
   return evaluate_tool.evaluate(config, workdir)
 
 
-def sample(model: str, prompts: Sequence[Any], *, per_prompt: int = 1, max_tokens: int = 256,
+def sample(model: str, prompts: str | Sequence[Any], *, per_prompt: int = 1, max_tokens: int = 256,
            temperature: float = 1.0, seed: int = 0) -> list[list[dict[str, Any]]]:
   """Samples completions of prompts.
 
@@ -118,9 +120,10 @@ def sample(model: str, prompts: Sequence[Any], *, per_prompt: int = 1, max_token
     '7;2;5;5#5'
 
   Args:
-    model: as model.path: a folder, a .gguf file or hf:OWNER/NAME.
+    model: as model.path: a folder, a .gguf file or hf:OWNER/NAME; or the folder of a run, whose
+      newest checkpoint is taken.
     prompts: texts, or lists of chat messages {"role", "content"}, which the model's chat
-      template turns into text.
+      template turns into text. A single text, or a single list of messages, is one prompt.
     per_prompt: completions of each prompt.
     max_tokens: the longest completion, in tokens.
     temperature: 0 is greedy.
@@ -131,11 +134,17 @@ def sample(model: str, prompts: Sequence[Any], *, per_prompt: int = 1, max_token
   Raises:
     ValueError: there is no such model, or the model cannot read a prompt; one line.
   """
+  if isinstance(prompts, str) or (prompts and isinstance(prompts[0], Mapping)): prompts = [prompts]
+  return _sample(model, _load(model), prompts, per_prompt, max_tokens, temperature, seed)
+
+
+def _sample(model, loaded, prompts, per_prompt, max_tokens, temperature, seed):
+  """As `sample`, of a model that `_load` has read."""
   import numpy as np
   from rlx.core import records, rng
   from rlx.learner import hosts
   from rlx.rollouts import padding, sampler
-  config, params, tokenizer = _load(model)
+  config, params, tokenizer = loaded
   ids = [_encode(tokenizer, prompt, i) for i, prompt in enumerate(prompts)]
   if not ids: return []
   longest = max(map(len, ids))
@@ -153,7 +162,7 @@ def sample(model: str, prompts: Sequence[Any], *, per_prompt: int = 1, max_token
   return [completions[i:i + per_prompt] for i in range(0, len(completions), per_prompt)]
 
 
-def score(model: str, reference: str, texts: Sequence[tuple[Any, str]], *,
+def score(model: str, reference: str | None, texts: Sequence[tuple[Any, str]], *,
           beta: float = 0.05) -> list[dict[str, Any]]:
   """Rewards of tokens by an implicit process reward model.
 
@@ -167,8 +176,9 @@ def score(model: str, reference: str, texts: Sequence[tuple[Any, str]], *,
   Source: Yuan et al. 2024, arXiv:2412.01981, equation 4. Differs from the paper: nothing known.
 
   Args:
-    model: the reward model, as model.path.
-    reference: the model that it was trained from, with the same tokenizer.
+    model: the reward model, as model.path, or the folder of a run, whose newest PRM is taken.
+    reference: the model that it was trained from, with the same tokenizer. None: of a run, the
+      model that its PRM started from.
     texts: pairs (prompt, completion); prompts as for `sample`.
     beta: of the model's training, prm.beta.
   Returns:
@@ -182,7 +192,8 @@ def score(model: str, reference: str, texts: Sequence[tuple[Any, str]], *,
   from rlx.models import logps
   from rlx.rollouts import padding, trajectories
   if not texts: return []
-  config, params, tokenizer = _load(model)
+  config, params, tokenizer = _load(model, "prm")
+  if reference is None: reference = _find_start(model)
   ref_config, ref_params, ref_tokenizer = _load(reference)
   if ref_tokenizer.vocabulary != tokenizer.vocabulary:
     raise ValueError(f"reference={reference!r}: its tokenizer differs from that of {model!r}.")
@@ -208,9 +219,45 @@ def score(model: str, reference: str, texts: Sequence[tuple[Any, str]], *,
           for ids, rewards_T in zip(completions, beta * (logps_BT - ref_logps_BT))]
 
 
-def _load(path):
+def chat(model: str, *, max_tokens: int = 256, temperature: float = 1.0, seed: int = 0) -> None:
+  """Answers each line of the standard input, until it ends; what `rlx chat MODEL` runs.
+
+  With a chat template the lines are turns of one dialogue, else each is a prompt of its own.
+
+  Args: as for `sample`; the first reply is that of `sample` for the first line.
+  """
+  import sys
+  loaded, messages = _load(model), []
+  has_template = bool(loaded[2].hf.chat_template)
+  for line in iter(lambda: _ask(sys.stdin), None):
+    messages.append(dict(role="user", content=line))
+    (reply,), = _sample(model, loaded, [[*messages] if has_template else line], 1, max_tokens,
+                        temperature, seed)
+    print(reply["text"], flush=True)
+    messages.append(dict(role="assistant", content=reply["text"]))
+
+
+def _ask(stream):
+  """The next line that is not empty; None at the end."""
+  if stream.isatty(): print("> ", end="", flush=True)
+  return next((text for line in stream if (text := line.rstrip("\n"))), None)
+
+
+def _load(path, name="policy"):
   from rlx.io import weights
-  return weights.load(path)
+  from rlx.tools import convert
+  return convert.load_run(path, name) if convert.is_run(path) else weights.load(path)
+
+
+def _find_start(path):
+  """The model that the PRM of a run started from."""
+  from rlx.io import run_folder
+  from rlx.tools import convert
+  if not convert.is_run(path):
+    raise ValueError(f"reference=None: {path!r} is not the folder of a run; name the model that "
+                     "it was trained from.")
+  config = run_folder.read_config(path)
+  return config["prm"]["path"] or config["model"]["path"]
 
 
 def _encode(tokenizer, prompt, number):

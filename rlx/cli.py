@@ -9,7 +9,8 @@ from typing import Any, Callable
 from absl import flags
 from ml_collections import config_flags
 
-from rlx.build import keys, load
+from rlx import api
+from rlx.build import keys, load, own_data
 from rlx.core import resolve
 from rlx.io import compile_cache, refusals, terminal
 from rlx.learner import hosts
@@ -28,8 +29,10 @@ COMMANDS = {
     "doctor": ("rlx.tools.doctor:main", "CONFIG",
                "check a config on its first batch, and the metrics of a run in workdir"),
     "view": ("rlx.tools.view:main", "WORKDIR ...", "write a run's report, one HTML page"),
+    "chat": ("rlx.cli:chat", "MODEL", "talk to a model, or to the policy of a run's folder"),
     "convert": ("rlx.tools.convert:main", "source=MODEL to=FOLDER [key=value ...]",
                 "convert a run or a model to another format")}
+_WITH_ROWS = ("train", "evaluate", "doctor")  # They take rows=FILE and reward=MODULE:FUNCTION.
 HELP = """\
 rlx: reinforcement learning of language models with verifiable and process rewards.
 
@@ -44,6 +47,7 @@ learner.optimizer.lr=1e-4; all keys are explained in {base}.
 base=NAME applies the config's method to another model and task: toy, gsm8k, math, code or tools.
 workdir=DIR is the folder of the run; the default is the folder that CONFIG names, or runs/CONFIG in
 the current directory (for doctor: none).
+rows=FILE and reward=MODULE:FUNCTION (train, evaluate, doctor) are rows and a reward of your own.
 hosts=auto or hosts=ADDRESS:PORT,COUNT,INDEX starts one of several processes.
 """
 
@@ -89,6 +93,7 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
   name = words[0] if has_name else values.pop("config", None)
   if not name: raise ValueError(f"rlx {command} CONFIG: a config is needed, such as quickstart.")
   given_hosts = values.pop("hosts", None)
+  own = {key: values.pop(key, None) for key in ("rows", "reward") if command in _WITH_ROWS}
   parameters = inspect.signature(fn).parameters
   more = {key: values.pop(key) for key, p in parameters.items()
           if p.kind is p.KEYWORD_ONLY and key in values}
@@ -99,6 +104,7 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
                    and parameters["workdir"].default is inspect.Parameter.empty)
   workdir = given_workdir or (default if needs_workdir or default == name else None)
   config = _override(load.load_config(name, over), values)
+  if any(own.values()): config = _use_own(config, command, workdir or default, **own)
   if given_hosts is not None: hosts.start(given_hosts)
 
   def call():
@@ -109,6 +115,30 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
     fn(*[config, workdir] if workdir and "workdir" in parameters else [config], **more)
 
   return call, workdir
+
+
+def _use_own(config, command, workdir, rows, reward):
+  """The config with the rows of a file or data set, and the reward MODULE:FUNCTION."""
+  if reward is not None:
+    if ":" not in reward: raise ValueError(f"reward={reward!r}: MODULE:FUNCTION of a module here.")
+    reward = resolve.lookup("", reward, "reward")
+  train, held_out = (None, rows) if command == "evaluate" else (rows, None)
+  return own_data.prepare(config, train, held_out, reward, None, None, workdir, {},
+                          learns=command == "train")[0]
+
+
+def chat(*words):
+  """`api.chat` with the words of the command line."""
+  options = dict(map(terminal.split_pair, words[1:]))
+  kinds = dict(max_tokens=int, temperature=float, seed=int)
+  if not words or "=" in words[0]: raise ValueError("rlx chat MODEL: a model is needed.")
+  for name, value in options.items():
+    if name not in kinds: raise ValueError(f"{name}: rlx chat takes {list(kinds)}.")
+    try:
+      options[name] = kinds[name](value)
+    except ValueError:
+      raise ValueError(f"{name}={value!r}: a number.") from None
+  api.chat(words[0], **options)
 
 
 def _join_options(words):

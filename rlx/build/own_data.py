@@ -31,8 +31,14 @@ _EVAL_SPLITS = ("test", "validation", "valid", "val", "dev", "eval")  # The firs
 def prepare(config: Any, rows: Rows | None, eval_rows: Rows | None, reward: Rewards | None,
             coefficients: Mapping[str, float] | None, model: str | None, workdir: str | None,
             changes: dict[str, Any], over: str | None = None,
-            columns: Mapping[str, str] | None = None) -> tuple[keys.Config, str]:
-  """(ConfigDict, workdir) of a call; rows are written into the workdir."""
+            columns: Mapping[str, str] | None = None, *,
+            learns: bool = True) -> tuple[keys.Config, str]:
+  """(ConfigDict, workdir) of a call; rows are written into the workdir.
+
+  Args:
+    learns: False: nothing is trained. A reward is then the verdict alone, the terms of the config
+      stay, and rows are written beside those of the run.
+  """
   if isinstance(config, ml_collections.ConfigDict):
     if over is not None: raise ValueError(f"base={over!r}: only with the name of a config.")
     workdir, config = workdir or "runs/train", config.copy_and_resolve_references()
@@ -47,7 +53,8 @@ def prepare(config: Any, rows: Rows | None, eval_rows: Rows | None, reward: Rewa
     if rows is not None or eval_rows is not None or reward is not None:
       read = functools.partial(_read, columns=columns or {}, wanted=_find_wanted(reward))
       splits = _splits(config, rows, eval_rows, read)
-      _use_rows(config, splits, reward, coefficients, pathlib.Path(workdir), taken)
+      path = pathlib.Path(workdir, "rows.jsonl" if learns else "other_rows.jsonl")
+      _use_rows(config, splits, reward, coefficients, path, taken, learns)
     if reward is not None and "verifier.workers" not in changes and not config.verifier.workers:
       config.verifier.workers = min(os.cpu_count() or 1, 8)
   return config, workdir
@@ -89,7 +96,7 @@ def _name_of(fn: Callable, taken: dict[str, Any]) -> str:
     with contextlib.suppress(ValueError):
       if resolve.lookup("", path) is fn: return path
   module = sys.modules.setdefault("rlx.given", types.ModuleType("rlx.given"))
-  stem = re.sub(r"\W", "", getattr(fn, "__name__", "")) or "function"
+  stem = re.sub(r"\W", "", getattr(fn, "__name__", getattr(fn, "name", ""))) or "function"
   name = next(n for n in itertools.chain([stem], (f"{stem}_{i}" for i in itertools.count(2)))
               if taken.get(n, fn) is fn)
   taken[name] = fn
@@ -97,22 +104,32 @@ def _name_of(fn: Callable, taken: dict[str, Any]) -> str:
   return f"rlx.given:{name}"
 
 
+def _name_reward(verifier: reward_function.RewardFunction, taken: dict[str, Any]) -> str:
+  """As `_name_of`, so that another process finds a reward function of a module too."""
+  module, name = getattr(verifier.fn, "__module__", None), getattr(verifier.fn, "__qualname__", "")
+  if vars(sys.modules.get(module, resolve)).get(name) is not verifier.fn:
+    return _name_of(verifier, taken)
+  return f"{reward_function.__name__}:{module.replace('.', '/')}/{name}"
+
+
 def _use_rows(config: keys.Config, splits: dict[str, list[dict]], reward: Rewards | None,
-              coefficients: Mapping[str, float] | None, workdir: pathlib.Path,
-              taken: dict[str, Any]) -> None:
-  """Makes rows of `_splits` the config's prompts, in <workdir>/rows.jsonl."""
-  rows, verifier = [*itertools.chain(*splits.values())], ""
-  if reward is None and not all("verifier" in row["columns"] for row in rows):
+              coefficients: Mapping[str, float] | None, path: pathlib.Path,
+              taken: dict[str, Any], learns: bool) -> None:
+  """Makes rows of `_splits` the config's prompts, in a file that is written."""
+  rows, workdir = [*itertools.chain(*splits.values())], path.parent
+  verifier = "" if learns or reward is not None else config.prompts.columns.get("verifier", "")
+  if reward is None and not verifier and not all("verifier" in row["columns"] for row in rows):
     raise ValueError("rows: without reward=, the column `verifier` of each row names a function "
                      "such as math_answer.final.")
-  for row in rows: _rows.read_row(row["columns"], row["id"], "" if reward is None else "reward")
+  for row in rows:
+    _rows.read_row(row["columns"], row["id"], verifier if reward is None else "reward")
+  first = [row["columns"] for row in rows[:2]]
   if reward is not None:
-    verifier = _use_rewards(config, reward, coefficients or {},
-                            [row["columns"] for row in rows[:2]], taken)
-  path = workdir / "rows.jsonl"
+    verifier = (_use_rewards(config, reward, coefficients or {}, first, taken) if learns else
+                _use_verdict(config, reward, first, taken))
   text = "".join(json.dumps(row | dict(split=split)) + "\n"
                  for split, part in splits.items() for row in part)
-  if path.exists() and path.read_text() != text and any(workdir.glob("checkpoints/*")):
+  if learns and path.exists() and path.read_text() != text and any(workdir.glob("checkpoints/*")):
     raise ValueError(f"rows: {workdir} has checkpoints of a run with other rows; give the same "
                      "rows or another workdir.")
   workdir.mkdir(parents=True, exist_ok=True)
@@ -121,6 +138,20 @@ def _use_rows(config: keys.Config, splits: dict[str, list[dict]], reward: Reward
   config.prompts.split, config.eval.split = "train", "test"
   config.prompts.options = {}
   config.prompts.columns = dict(verifier=verifier)
+
+
+def _use_verdict(config: keys.Config, reward: Rewards, rows: list[dict],
+                 taken: dict[str, Any]) -> str:
+  """Makes a reward function the verdict, and each that Python gave to the run the one of its name;
+  returns the name of the verifier."""
+  rewards = reward if isinstance(reward, Mapping) else {getattr(reward, "__name__", ""): reward}
+  tried = {name: _try_reward(fn, rows)[0] for name, fn in rewards.items()}
+  paths = {re.sub(r"\W", "", name): _name_reward(fn, taken) for name, fn in tried.items()}
+  for key in ("scores", "step_rewards"):
+    config.verifier[key] = tuple(
+        paths.get(re.split("[:/]", path)[-1], path) if ":__main__/" in path
+        or path.startswith(resolve.GIVEN) else path for path in config.verifier[key])
+  return next(iter(paths.values()))
 
 
 def _use_rewards(config: keys.Config, reward: Rewards, coefficients: Mapping[str, float],
@@ -141,7 +172,7 @@ def _use_rewards(config: keys.Config, reward: Rewards, coefficients: Mapping[str
   for name, (fn, is_list) in tried.items():
     if name in terms or not name.isidentifier():
       raise ValueError(f"reward {name!r}: another name; the config has the rewards {list(terms)}.")
-    path, by = _name_of(fn, taken), estimator
+    path, by = _name_reward(fn, taken), estimator
     if is_list:
       term, by = dict(name="steps.given", index=len(step_rewards)), dict(name="process.rloo")
       step_rewards.append(path)

@@ -5,12 +5,15 @@ import functools
 import importlib
 import inspect
 import pkgutil
+import sys
 import types
 from typing import Any, Callable
 
 from rlx.core import ranges
 
 
+# Modules of functions that only the process has which was given them.
+GIVEN = ("rlx.given:", "__main__:")
 # A function that a config names, with its options bound.
 UserFunction = Callable[..., Any]
 
@@ -150,6 +153,10 @@ def lookup(stage, path, key=None):
 def _import_callable(path, shown):
   """The callable at "package.module:function"."""
   module_name, _, fn_name = path.partition(":")
+  if path.startswith(GIVEN) and not _find(sys.modules.get(module_name), fn_name):
+    raise ValueError(f"{shown}: Python gave this function to the run, and this process does not "
+                     f"have it; give it again, as reward={{{fn_name!r}: function}} to rlx.evaluate "
+                     "or as the value of its key, or put it into a module.")
   try:
     module = importlib.import_module(module_name)
   except Exception as e:  # Whatever the module raises.
@@ -159,11 +166,16 @@ def _import_callable(path, shown):
         f"importing {module_name} fails: {type(e).__name__}: {e}")) from e
   names = sorted(name for name, x in vars(module).items()
                  if callable(x) and not name.startswith("_"))
-  fn = functools.reduce(lambda x, name: getattr(x, name, None), fn_name.split("."), module)
+  fn = _find(module, fn_name)
   if fn is None: raise ValueError(f"{shown}: {module_name} has {names}.")
   if not callable(fn):
     raise ValueError(f"{shown}: a {type(fn).__name__}, no function; {module_name} has {names}.")
   return fn
+
+
+def _find(module, name):
+  """What a module has at a dotted name; None if there is nothing."""
+  return functools.reduce(lambda x, part: getattr(x, part, None), name.split("."), module)
 
 
 def list_functions(module, is_kind=inspect.isfunction):

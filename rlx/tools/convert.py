@@ -26,8 +26,8 @@ import numpy as np
 from rlx.build import keys
 from rlx.core import options as options_lib, ranges
 from rlx.io import (
-    adapters as adapters_io, checkpoint, hf, hub, params, refusals, strict_json, terminal,
-    tokenizer, weights)
+    adapters as adapters_io, checkpoint, hf, hub, params, refusals, strict_json, tables,
+    terminal, tokenizer, weights)
 
 DTYPES = ("float32", "bfloat16", "float16")
 # Suffixes of the files that are copied with the weights: tokenizer, chat template, licence.
@@ -83,10 +83,10 @@ def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged
   part = to.with_name(f"{to.name}.part")
   if part.exists():
     raise ValueError(f"{part} exists, left by an interrupted conversion; remove it.")
-  is_run = (source / "checkpoints").is_dir()
-  if model is not None and not is_run:
+  is_run_ = is_run(source)
+  if model is not None and not is_run_:
     raise ValueError(f"model={model!r}: source={str(source)!r} is not the workdir of a run.")
-  opened = (_run_source(source, "policy" if model is None else model, is_peft) if is_run
+  opened = (_run_source(source, "policy" if model is None else model, is_peft) if is_run_
             else Source(*weights.open_model(source, "source"), hub.folder(source)))
   if is_peft and opened.adapters is None:
     raise ValueError(f"adapters='peft': source={str(source)!r} has no adapters.")
@@ -110,6 +110,22 @@ def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged
     raise
   size = sum(f.stat().st_size for f in to.rglob("*") if f.is_file())
   print(f"{to}  {size / 1e6:.1f} MB, {config.param_dtype}")
+
+
+def is_run(path):
+  """Whether this is the workdir of a run that has checkpoints."""
+  return (pathlib.Path(path) / "checkpoints").is_dir()
+
+
+def load_run(workdir, name="policy"):
+  """(DecoderConfig, params, Tokenizer) of a run's newest intact checkpoint, as `weights.load`.
+
+  Args:
+    name: policy or prm.
+  """
+  source = _run_source(pathlib.Path(workdir), name, False)
+  config, params_ = tables.load(source.config, source.leaves, "float32")
+  return config, params_, tokenizer.load(source.folder)
 
 
 def _run_source(workdir, name, is_peft):

@@ -5,8 +5,10 @@
 
 Samples the first batch of the run, without filtering groups, and prints one line per check:
 ok, warning or error, what was measured, and what to change. The exit code is 1 if a check
-ends in an error. With the folder of a run, its metrics are searched for signs of a collapse.
+ends in an error. With the folder of a run, the policy of its newest checkpoint draws the batch, and
+its metrics are searched for signs of a collapse.
 """
+import contextlib
 import dataclasses
 import functools
 import os
@@ -22,8 +24,10 @@ from rlx.build import (
     verifiers as build_verifiers)
 from rlx.core import records, rng
 from rlx.evals import accuracy, best_of_n, pass_at_k, reward_model
-from rlx.io import chat, metrics as io_metrics, terminal, tokenizer as tokenizer_io
+from rlx.io import (
+    chat, checkpoint, metrics as io_metrics, run_folder, terminal, tokenizer as tokenizer_io)
 from rlx.learner import hosts, memory
+from rlx.loops import session
 from rlx.rollouts import padding
 from rlx.stages import outcomes, passes as passes_lib
 
@@ -107,10 +111,16 @@ def doctor(config: keys.Config, workdir: str | os.PathLike | None = None) -> lis
     assert run.prompts is not None
     constants = {p.id: constant for p, _, constant in build_verifiers.inspect_prompts(
         config, run.prompts.all())}
+    state = None
+    if workdir is not None and run_folder.has_checkpoint(workdir):
+      with contextlib.closing(checkpoint.Checkpoints(workdir)) as checkpoints:
+        state, _ = session.restore(checkpoints, run.init)
+      print(f"rlx: the batch is drawn by the policy of step {state.step}.", flush=True)
     # A PRM that is its own reference starts with rewards of 0, whatever was loaded.
-    has_prm = (options_lib.setting(config)("prm.path") is not None
+    is_loaded = state is not None or options_lib.setting(config)("prm.path") is not None
+    has_prm = (is_loaded
                and run.passes.prm_reference != "self")
-    for finding in check_batch(run, lengths, constants, *first_batch(run, has_prm)):
+    for finding in check_batch(run, lengths, constants, *first_batch(run, has_prm, state)):
       report(finding)
   finally:
     run.close()
@@ -122,18 +132,20 @@ def process_terms(run: build.Run) -> list[str]:
   return [term for term, (_, fn) in run.methods.rewards.items() if "prm_logps_BT" in fn.fields]
 
 
-def first_batch(run: build.Run, has_prm: bool = False) -> tuple[
+def first_batch(run: build.Run, has_prm: bool = False,
+                state: records.TrainState | None = None) -> tuple[
     list[records.Prompt], records.Rollouts, np.ndarray, np.ndarray, np.ndarray | None]:
   """Samples the first batch of the run, verifies it and computes the trainer's log-probs.
 
   Args:
     has_prm: whether the PRM differs from its reference and scores the completions.
+    state: of a checkpoint; None: the initial one.
   Returns:
     (prompts, rollouts, outcome_PG, logps_BT, score_PG), all on the host. score_PG are sums of
     the PRM's log-ratios, or None.
   """
   assert run.prompts is not None
-  sizes, state = run.sizes, run.init()
+  sizes, state = run.sizes, state or run.init()
   prompts = run.prompts.take(sizes.draw)
   rollouts = run.sampling.train(state.join_params(state.sampled_from), prompts,
                                 rng.key(run.passes.seed, "sample", 0, 0), run.methods.anneal(0))

@@ -4,6 +4,7 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Callable
 
+from rlx.core import resolve
 from rlx.verifiers import errors
 
 if TYPE_CHECKING: from rlx.core import records
@@ -48,6 +49,13 @@ class RewardFunction:
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
       return [name for name in row if name != parameters[0].name]
     return [p.name for p in named if p.name in row]
+
+
+def __getattr__(name: str) -> RewardFunction:
+  """The reward function `package/module/function`, by which a config records package.module's."""
+  module, _, fn = name.rpartition("/")
+  if not module: raise AttributeError(name)
+  return RewardFunction(fn, resolve.lookup("", f"{module.replace('/', '.')}:{fn}", "reward"))
 
 
 def _numbers(name, returned, n):
