@@ -83,7 +83,9 @@ def load_and_check_prompts(c: keys.Config, draw: int, texts: texts_lib.Texts,
                      f"{c.prompts.source!r} has no prompts.")
   if "train" in splits and len(train_prompts) < draw:
     raise ValueError(f"prompts.source={c.prompts.source!r}: {len(train_prompts)} "
-                     f"training prompts; a draw takes {draw} different ones.")
+                     f"training prompts; a draw takes {draw} different ones. Set prompts.per_step="
+                     f"{int(len(train_prompts) / c.rollouts.oversample) + c.rollouts.rehearsal} or "
+                     "lower, or give more rows.")
   if train_prompts: note_template(texts, train_prompts[0])
   return train_prompts, eval_prompts
 
