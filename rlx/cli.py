@@ -103,6 +103,7 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
   needs_workdir = ("workdir" in parameters
                    and parameters["workdir"].default is inspect.Parameter.empty)
   workdir = given_workdir or (default if needs_workdir or default == name else None)
+  if workdir: load.check_workdir(workdir)
   config = _override(load.load_config(name, over), values)
   if any(own.values()): config = _use_own(config, command, workdir or default, **own)
   if given_hosts is not None: hosts.start(given_hosts)

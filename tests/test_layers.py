@@ -25,7 +25,8 @@ ROOT = pathlib.Path(__file__).parent.parent
 LAYERS = [
     {"contrib"},  # Nothing imports it.
     {"__init__", "__main__", "train"},
-    {"api", "cli"},
+    {"cli"},
+    {"api"},
     {"tools"},
     {"loops"},
     {"build"},

@@ -45,6 +45,7 @@ def with_a_missing_file(command, workdir):
     module, first, words, dashes, config = words[2], [], words[3:], "--", "--config."
     name = module.rpartition(".")[2]
   if name == "view": return module, [*first[:1], "/nowhere"], "rlx: "
+  if name == "chat": return module, [name, "/nowhere", *words], "rlx: model.path='/nowhere' is mis"
   if name == "convert":
     words = [w for w in words if not re.match("-*(source|to|model)=", w)]
     return (module, [*first, *words, f"{dashes}source=/nowhere", f"{dashes}to={workdir}/m"],

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 import rlx
-from rlx import api
-from rlx.build import load, prompts
-from rlx.core import resolve
+from rlx import api, build
+from rlx.build import keys, load, methods, prompts, updates, validation, verifiers
+from rlx.configs import base
+from rlx.core import records, resolve
 from rlx.io import compile_cache
 from rlx.loops import record, rl
 from rlx.tools import convert, evaluate
-from tests import test_convert
+from tests import test_convert, tiny
 
 
 @pytest.fixture(scope="module")
@@ -92,3 +93,73 @@ def test_a_run_is_evaluated_on_other_rows_with_another_reward(tmp_path, evaluate
   assert c.prompts.columns.verifier == f"{REWARD}/first"
   assert [p.text for p in prompts.read_prompts(c, c.eval.split)] == ["b01", "b02"]
   assert (tmp_path / "rows.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize("call, right", [
+    (dict(rewards=other), "reward"), (dict(reward_funcs=[other]), "reward"),
+    (dict(train_dataset=[]), "rows"), (dict(row=[]), "rows"), (dict(output_dir="x"), "workdir"),
+    (dict(learning_rate=1e-6), r"\*\*{'learner.optimizer.lr': ...}")], ids=str)
+def test_arguments_of_other_libraries_name_the_right_one(call, right):
+  name, = call
+  with pytest.raises(ValueError, match=f"^{name}: .*no such argument; did you mean {right}\\?$"):
+    rlx.train("quickstart:smoke", **call)
+
+
+@pytest.mark.parametrize("config, message", [
+    ("Qwen/Qwen3-0.6B", "a model is given as model='hf:Qwen/Qwen3-0.6B'"),
+    ("hf:Qwen/Qwen3-0.6B", "this is a model; name a config such as quickstart, and the model as"),
+    ("MODEL", "this is a model; name a config such as quickstart, and the model as model='")])
+def test_a_model_in_the_place_of_the_config_is_named(config, message, tiny_files):
+  config = config.replace("MODEL", str(tiny_files / "model"))
+  with pytest.raises(ValueError, match=message): rlx.train(config, reward=other)
+
+
+def test_folders_that_cannot_be_written_are_one_line(tmp_path, command):
+  (tmp_path / "file").write_text("")
+  for workdir, message in (("gs://bucket/run", "'gs://bucket/run': runs are written to a local"),
+                           (f"{tmp_path}/file/run", "file is no folder; name another one.")):
+    with pytest.raises(ValueError, match=message):
+      rlx.train("quickstart:smoke", rows=[{"prompt": "1"}], reward=other, workdir=workdir)
+    assert message in command("train", "quickstart:smoke", f"workdir={workdir}").stderr
+  assert not [*tmp_path.glob("gs*")]
+
+
+def plain(logps_BT, old_logps_BT, advantages_BT):
+  return -advantages_BT * (logps_BT - old_logps_BT)
+
+
+def half(outcome_B): return 0.5 * outcome_B
+
+
+def test_a_plain_function_takes_the_place_of_a_method_and_its_options(evaluated, tmp_path):
+  rlx.train("quickstart:smoke", workdir=str(tmp_path / "run"), **{
+      "learner.loss": plain, "rewards.outcome.coef": 0.5, "rewards.outcome": half})
+  c = evaluated[-1]
+  assert c.learner.loss.to_dict() == dict(name="tests.test_use_run:plain")
+  assert (c.rewards.outcome.name, c.rewards.outcome.coef) == ("tests.test_use_run:half", 0.5)
+  keys.check(c)
+  validation.check(c, methods.resolve_methods(c))
+
+
+def test_a_config_may_leave_whiten_out(tiny_files):
+  c = tiny.config(tiny_files)
+  with c.unlocked(): del c.advantages["whiten"]
+  keys.check(c)
+  stage = updates.rewards_advantages_of(c, methods.resolve_methods(c))
+  assert stage.whiten is base.get_config().advantages.whiten
+
+
+def test_too_few_prompts_name_the_key_that_takes_fewer(tiny_files):
+  c = tiny.config(tiny_files, prompts__limit=6)
+  with pytest.raises(ValueError, match="6 training prompts; a draw takes 12 different ones. Set pro"
+                     "mpts.per_step=4 or lower, or give more rows"):
+    build.build(c, splits=("train",))
+
+
+def test_an_environment_s_reward_needs_no_workers_for_verifiers(tiny_files):
+  c = tiny.config(tiny_files, verifier__workers=0)
+  asked = [records.Prompt(id="a", text="1", answer="1", verifier="math_answer.final")]
+  with pytest.raises(ValueError, match="verifier.workers=0: math_answer.final"):
+    verifiers.pool_of(c, asked)
+  c.environment.name = "echo.Echo"
+  verifiers.pool_of(c, asked).close()

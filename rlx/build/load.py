@@ -1,6 +1,7 @@
 """Finds a config by its name, its file or the folder of a run, and loads it."""
 import difflib
 import importlib.util
+import os
 import pathlib
 import re
 from typing import Any
@@ -9,6 +10,7 @@ from rlx import configs
 from rlx.configs import base  # type: ignore[attr-defined]  # Found by its __path__.
 from rlx.io import run_folder
 
+_NAME_OF_MODEL = re.compile(r"[\w.-]+/[\w.-]+")
 _FOLDER = pathlib.Path(configs.__path__[0])
 
 
@@ -28,6 +30,9 @@ def config_file(name: str) -> str:
     if not pathlib.Path(path).is_file(): raise ValueError(f"no config file {path!r}.")
     return name
   if path not in (names := _names()):
+    if name.startswith("hf:") or (pathlib.Path(name) / "config.json").is_file():
+      raise ValueError(f"config={name!r}: this is a model; name a config such as quickstart, and "
+                       f"the model as model={name!r} (model.path={name} in a command).")
     by_last_part = {n.split("/")[-1]: n for n in names}
     near = ([by_last_part[path]] if path in by_last_part else
             difflib.get_close_matches(path, names, n=1)
@@ -36,7 +41,9 @@ def config_file(name: str) -> str:
     top = [n for n in names if "/" not in n and n != "base"]
     raise ValueError(
         f"no config {path!r}; " + (f"did you mean {near[0]}? There" if near else "there")
-        + f" are {', '.join(top)} and {papers} named papers/...; a file's name ends in .py.")
+        + f" are {', '.join(top)} and {papers} named papers/...; a file's name ends in .py"
+        + (f", a model is given as model={'hf:' + path!r}." if _NAME_OF_MODEL.fullmatch(path)
+           and not near else "."))
   return str(_FOLDER / f"{path}.py") + colon + variant
 
 
@@ -48,7 +55,8 @@ def _names() -> list[str]:
 
 def _is_run(name: str) -> bool:
   """Whether this is the folder of a run; a config of the same name precedes it."""
-  return (pathlib.Path(name) / "config.json").is_file() and name not in _names()
+  file = pathlib.Path(name) / "config.json"
+  return file.is_file() and name not in _names() and '"model_type"' not in file.read_text()
 
 
 def load_config(name: str, over: str | None = None) -> Any:
@@ -101,6 +109,23 @@ def _config_of_run(folder: str) -> Any:
   config = base.get_config()
   with config.unlocked(): fill(config, run_folder.read_config(folder))
   return config
+
+
+def check_workdir(workdir: str | os.PathLike) -> None:
+  """Refuses a folder that cannot be written.
+
+  Raises:
+    ValueError: it is an address such as gs://..., or neither it nor a folder above it is one that
+      can be written.
+  """
+  if "://" in str(workdir):
+    raise ValueError(f"workdir={str(workdir)!r}: runs are written to a local or mounted folder; "
+                     "copy it to the bucket afterwards.")
+  path = pathlib.Path(workdir).absolute()
+  above = next(p for p in (path, *path.parents) if p.exists())
+  if not above.is_dir() or not os.access(above, os.W_OK):
+    raise ValueError(f"workdir={str(workdir)!r}: {above} " + (
+        "cannot be written" if above.is_dir() else "is no folder") + "; name another one.")
 
 
 def default_workdir(name: str, over: str | None = None) -> str:

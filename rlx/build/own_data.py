@@ -1,5 +1,6 @@
 """Rows and reward functions of a call of `rlx.train` as parts of a config."""
 import contextlib
+import difflib
 import functools
 import inspect
 import itertools
@@ -24,6 +25,20 @@ from rlx.verifiers import errors, reward_function
 
 Rows = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
 Rewards = Callable | Mapping[str, Callable]
+_ARGUMENTS = ("config", "rows", "eval_rows", "reward", "coefficients", "columns", "model", "base",
+              "workdir")
+# What other libraries call the arguments, and keys of the config.
+_OTHER_NAMES = {other: right for right, others in {
+    "rows": "train_dataset dataset data prompts", "eval_rows": "eval_dataset test_dataset",
+    "reward": "rewards reward_fn reward_func reward_funcs reward_function reward_functions",
+    "coefficients": "reward_weights weights", "workdir": "output_dir folder",
+    "model": "model_name model_path", "config": "args method",
+    "**{'learner.optimizer.lr': ...}": "learning_rate lr", "steps": "max_steps num_steps",
+    "**{'rollouts.per_prompt': ...}": "num_generations group_size",
+    "**{'rollouts.max_tokens': ...}": "max_completion_length max_tokens max_new_tokens",
+    "**{'prompts.per_step': ...}": "batch_size per_device_train_batch_size",
+    "**{'kl.coef': ...}": "beta", "**{'rollouts.decoding.temperature': ...}": "temperature",
+}.items() for other in others.split()}
 _HELD_OUT = 10  # One row in so many is held out.
 _EVAL_SPLITS = ("test", "validation", "valid", "val", "dev", "eval")  # The first one is used.
 
@@ -46,8 +61,11 @@ def prepare(config: Any, rows: Rows | None, eval_rows: Rows | None, reward: Rewa
     name = str(config)
     workdir, config = workdir or load.default_workdir(name, over), load.load_config(name, over)
   with config.unlocked():
+    load.check_workdir(workdir)
     if model is not None: config.model.path = str(model)
-    for key, value in changes.items(): _set(config, key, value)
+    for key, value in changes.items():
+      _check_argument(config, key, value)
+      _set(config, key, value)
     taken: dict[str, Any] = {}
     _name_functions(config, taken)
     if rows is not None or eval_rows is not None or reward is not None:
@@ -60,13 +78,26 @@ def prepare(config: Any, rows: Rows | None, eval_rows: Rows | None, reward: Rewa
   return config, workdir
 
 
+def _check_argument(config: keys.Config, key: str, value: Any) -> None:
+  """Refuses what is called otherwise here, such as an argument of TRL."""
+  is_own = isinstance(value, list | Mapping) or callable(value)
+  right = _OTHER_NAMES.get(key) if key not in config or is_own else None
+  if right is None and key not in config and "." not in key:
+    right = next(iter(difflib.get_close_matches(key, _ARGUMENTS, 1)), None)
+  if right is not None:
+    raise ValueError(f"{key}: rlx.train has no such argument; did you mean {right}?")
+
+
 def _set(config: keys.Config, key: str, value: Any) -> None:
   """Sets a key by its dotted name."""
   keys.check_exists(config, key)
   *section, name = key.split(".")
   for part in section: config = config[part]
   try:
-    if callable(value):
+    if callable(value) and hasattr(config[name], "name"):  # A method, with its own defaults.
+      kept = {k: v for k, v in config[name].items() if k in ("coef", *schedule.OPTIONS)}
+      config[name] = ml_collections.ConfigDict(kept | dict(name=_name_of(value, {})))
+    elif callable(value):
       config.update({name: _name_of(value, {})})
     else:
       config[name] = value
@@ -106,7 +137,7 @@ def _name_of(fn: Callable, taken: dict[str, Any]) -> str:
 
 def _name_reward(verifier: reward_function.RewardFunction, taken: dict[str, Any]) -> str:
   """As `_name_of`, so that another process finds a reward function of a module too."""
-  module, name = getattr(verifier.fn, "__module__", None), getattr(verifier.fn, "__qualname__", "")
+  module, name = str(getattr(verifier.fn, "__module__", "")), getattr(verifier.fn, "__qualname__", "")
   if vars(sys.modules.get(module, resolve)).get(name) is not verifier.fn:
     return _name_of(verifier, taken)
   return f"{reward_function.__name__}:{module.replace('.', '/')}/{name}"

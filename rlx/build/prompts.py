@@ -109,7 +109,9 @@ def load_and_check_prompts(c: keys.Config, draw: int, texts: texts_lib.Texts,
                      f"{c.prompts.source!r} has no prompts.")
   if "train" in splits and len(train_prompts) < draw:
     raise ValueError(f"prompts.source={c.prompts.source!r}: {len(train_prompts)} "
-                     f"training prompts; a draw takes {draw} different ones.")
+                     f"training prompts; a draw takes {draw} different ones. Set prompts.per_step="
+                     f"{int(len(train_prompts) / c.rollouts.oversample) + c.rollouts.rehearsal} or "
+                     "lower, or give more rows.")
   for p in train_prompts + eval_prompts:
     if p.answers and c.environment.name is not None:
       raise ValueError(f"prompt {p.id!r}: {len(p.answers)} accepted answers; an environment reads "

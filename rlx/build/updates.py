@@ -78,9 +78,10 @@ def uses_own_pass(c: keys.Config, methods: methods_lib.Methods) -> bool:
 def rewards_advantages_of(c: keys.Config, methods: methods_lib.Methods
                           ) -> rewards_advantages.RewardsAdvantages:
   """The stage of a config that computes rewards, then advantages."""
-  compares = validation.find_comparing(c, methods) if c.advantages.whiten else ()
+  is_whitened = c.advantages.get("whiten", True)
+  compares = validation.find_comparing(c, methods) if is_whitened else ()
   return rewards_advantages.RewardsAdvantages(
-      methods, whiten=c.advantages.whiten, kl_kind=c.kl.kind,
+      methods, whiten=is_whitened, kl_kind=c.kl.kind,
       whiten_signal_only=len(compares) == len(methods.estimators))
 
 

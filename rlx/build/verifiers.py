@@ -32,9 +32,10 @@ def pool_of(c: keys.Config, prompts: Sequence[records.Prompt]) -> pool.Pool:
           judge=dict(c.verifier.judge.to_dict(), key=rng.secret(c.seed, "judge")),
           code=dict(unsafe=c.verifier.unsafe, test_s=c.verifier.test_s,
                     test_mb=c.verifier.test_mb, total_s=0.8 * c.verifier.timeout_s)))
-  # The environment gives the reward where a prompt names no verifier.
-  verifiers.require({p.verifier: f"prompt {p.id!r}" for p in prompts
-                     if p.verifier or c.environment.name is None})
+  # Where an environment gives the reward, no verifier is asked: the first call would check it.
+  if c.environment.name is None or c.verifier.workers:
+    verifiers.require({p.verifier: f"prompt {p.id!r}" for p in prompts
+                       if p.verifier or c.environment.name is None})
   verifiers.require(validation.verifiers(c))
   return verifiers
 

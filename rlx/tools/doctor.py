@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import functools
 import os
+import pathlib
 import sys
 from typing import Any
 from collections.abc import Callable, Iterator, Sequence
@@ -113,7 +114,7 @@ def doctor(config: keys.Config, workdir: str | os.PathLike | None = None) -> lis
         config, run.prompts.all())}
     state = None
     if workdir is not None and run_folder.has_checkpoint(workdir):
-      with contextlib.closing(checkpoint.Checkpoints(workdir)) as checkpoints:
+      with contextlib.closing(checkpoint.Checkpoints(os.fspath(workdir))) as checkpoints:
         state, _ = session.restore(checkpoints, run.init)
       print(f"rlx: the batch is drawn by the policy of step {state.step}.", flush=True)
     # A PRM that is its own reference starts with rewards of 0, whatever was loaded.

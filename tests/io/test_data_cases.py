@@ -44,7 +44,7 @@ def prompts_of(case, folder):
   if case.get("call") == "train":
     rows = file_of(case, folder) if "text" in case else rows_of(case)
     c, _ = own_data.prepare(c, rows, None, asks if case.get("reward") else None, None, None,
-                            str(folder / "run"), {}, case.get("columns"))
+                            str(folder / "run"), {}, columns=case.get("columns"))
     made = [p for split in ("train", "test") for p in build_prompts.read_prompts(c, split)]
   else:
     with c.unlocked():
