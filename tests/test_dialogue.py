@@ -278,5 +278,5 @@ def test_an_opening_does_not_replace_the_messages_of_a_row():
   start = lambda opening: dialogue.Dialogues(
       types.SimpleNamespace(reset=lambda prompt: (opening, "")), None, templates.plain)
   assert start("2+2?").open_episode(p) == list(p.messages)
-  with pytest.raises(ValueError, match="text of its own, which would replace the messages of the row"):
+  with pytest.raises(ValueError, match="text of its own, which would replace the messages"):
     start("Hello").open_episode(p)

@@ -98,7 +98,8 @@ def test_a_run_is_evaluated_on_other_rows_with_another_reward(tmp_path, evaluate
 @pytest.mark.parametrize("call, right", [
     (dict(rewards=other), "reward"), (dict(reward_funcs=[other]), "reward"),
     (dict(train_dataset=[]), "rows"), (dict(row=[]), "rows"), (dict(output_dir="x"), "workdir"),
-    (dict(learning_rate=1e-6), r"\*\*{'learner.optimizer.lr': ...}")], ids=str)
+    (dict(learning_rate=1e-6), r"\*\*{'learner.optimizer.lr': ...}")],
+                         ids=lambda x: next(iter(x)))
 def test_arguments_of_other_libraries_name_the_right_one(call, right):
   name, = call
   with pytest.raises(ValueError, match=f"^{name}: .*no such argument; did you mean {right}\\?$"):

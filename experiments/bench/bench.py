@@ -509,7 +509,8 @@ def parser():
                  help="of activations and cache")
   p.add_argument("--param-dtype", choices=("float32", "bfloat16"), default="float32")
   p.add_argument("--remat", choices=("none", "full", "dots"), default=base.get_config().model.remat)
-  p.add_argument("--attention", choices=attention.CHOICES, default="auto", help="blocks in gen, upd")
+  p.add_argument("--attention", choices=attention.CHOICES, default="auto",
+                 help="auto is blocks in gen and upd")
   p.add_argument("--chunk", type=int, default=base.get_config().rollouts.chunk,
                  help="tokens decoded between two looks from the host")
   p.add_argument("--tasks", nargs="+", choices=speed_tables.TASKS, default=None)

@@ -137,7 +137,8 @@ def _name_of(fn: Callable, taken: dict[str, Any]) -> str:
 
 def _name_reward(verifier: reward_function.RewardFunction, taken: dict[str, Any]) -> str:
   """As `_name_of`, so that another process finds a reward function of a module too."""
-  module, name = str(getattr(verifier.fn, "__module__", "")), getattr(verifier.fn, "__qualname__", "")
+  module = str(getattr(verifier.fn, "__module__", ""))
+  name = getattr(verifier.fn, "__qualname__", "")
   if vars(sys.modules.get(module, resolve)).get(name) is not verifier.fn:
     return _name_of(verifier, taken)
   return f"{reward_function.__name__}:{module.replace('.', '/')}/{name}"

@@ -91,7 +91,8 @@ def test_what_the_model_reads_decides_what_is_a_duplicate(tmp_path):
   assert [p.meta["passage"] for p in train] == ["1", "2"] and len(held_out) == 2
 
   with c.unlocked(): c.environment.name, c.prompts.columns.answer = "zoo.calculator", "several"
-  (tmp_path / "train.jsonl").write_text(json.dumps(dict(question="2M3=", several=[3, 4], passage="")))
+  (tmp_path / "train.jsonl").write_text(
+      json.dumps(dict(question="2M3=", several=[3, 4], passage="")))
   with pytest.raises(ValueError, match="2 accepted answers; an environment reads one"):
     build_prompts.load_and_check_prompts(c, 1, texts, ("train",))
 

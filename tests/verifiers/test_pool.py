@@ -293,7 +293,8 @@ def test_a_late_worker_takes_its_children_along(make):
 
 def test_a_late_worker_that_nobody_kills_ends_by_itself():
   """As when the pool has died, also in C code."""
-  worker, own = process.Process("rlx.verifiers._worker", 4.0), types.SimpleNamespace(verifier="own", answer="yes", meta={})
+  worker = process.Process("rlx.verifiers._worker", 4.0)
+  own = types.SimpleNamespace(verifier="own", answer="yes", meta={})
   try:
     worker.ask(20.0, "load", "own", pickle.dumps(hostile.obey))
     assert json.loads(worker.ask(0.5, "run", own, "yes")[0])[1] == 1.0
