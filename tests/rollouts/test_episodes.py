@@ -97,7 +97,7 @@ def _by_hand(params, p, g, stops=(), **rule):
 
 
 @pytest.mark.parametrize("rule, stops, options", [
-    ({}, (), {}), ({}, (STOP,), dict(slots=2, chunk=3)),
+    ({}, (), {}), ({}, (STOP,), dict(slots=2)),
     (dict(temperature=0.7, top_k=3), (), dict(slots=4, chunk=T))],
                          ids=["plain", "stops", "moving"])
 def test_equals_full_forward_passes(params, rule, stops, options):
@@ -120,7 +120,7 @@ def test_equals_full_forward_passes(params, rule, stops, options):
 
 
 @pytest.mark.parametrize("change", [
-    dict(slots=2), dict(slots=4, chunk=2), dict(chunk=T, width=9)], ids=str)
+    dict(slots=2), dict(slots=4, chunk=2, width=9)], ids=str)
 @pytest.mark.parametrize("seed", [0, 1, None])
 def test_results_do_not_depend_on_slots_or_on_when_answers_arrive(params, change, seed):
   base, other = _sample(params), _sample(params, Late(seed), **change)
@@ -130,7 +130,7 @@ def test_results_do_not_depend_on_slots_or_on_when_answers_arrive(params, change
 
 
 def test_results_do_not_depend_on_how_much_of_the_history_is_read(params, monkeypatch):
-  base, read = _sample(params, slots=4), set()
+  base, read = _sample(params), set()
   monkeypatch.setattr(episodes, "_SHORT", 4)
   advance = episodes._advance
   monkeypatch.setattr(episodes, "_advance", lambda *args, width, **static: (

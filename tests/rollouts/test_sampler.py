@@ -20,7 +20,7 @@ IDS = np.array([rng.number(n) for n in "abc"], np.uint32)
 EOS, PAD = 6, 0
 T = 12
 # Six rows take turns in four slots.
-MOVING = dict(slots=4, chunk=4)
+MOVING = dict(slots=4, chunk=5)
 
 
 @pytest.fixture(scope="module")
@@ -74,10 +74,11 @@ def _by_hand(params, prompt, prompt_id, g, rule):
   return row[0, n:n + len(logps_)].tolist(), logps_
 
 
-@pytest.mark.parametrize("rule, options", [
-    ({}, {}), (dict(temperature=0.7, top_k=3), MOVING)], ids=["plain", "moving"])
-def test_equals_full_forward_passes(params, rule, options):
-  out = _sample(params, **rule, **options)
+@pytest.mark.parametrize("rule, options, more", [
+    ({}, {}, ()), (dict(temperature=0.7, top_k=3), MOVING, (np.ones(T, np.float32),))],
+                         ids=["plain", "moving"])
+def test_equals_full_forward_passes(params, rule, options, more):
+  out = _sample(params, *more, **rule, **options)
   completions = padding.completions(out)
   for p in range(3):
     for g in range(2):
@@ -161,10 +162,11 @@ def test_a_temperature_for_each_position(params):
   """Log-probs are of logits / temperature / factor_t, also where rows move."""
   factor_T = np.linspace(2.0, 0.3, T, dtype=np.float32)
   out = _sample(params, factor_T, temperature=0.7, top_k=3, **MOVING)
-  hidden_BSD = jax.jit(transformer.hidden, static_argnums=1)(
-      params, CONFIG, out.tokens_BS, out.positions_BS, out.valid_BS)
-  logits_BTV = transformer.logits(params, CONFIG, hidden_BSD)[:, 4:-1]
-  logps_BTV = jax.nn.log_softmax(logits_BTV / (0.7 * factor_T[None, :, None]), axis=-1)
+  logits_BSV = jax.jit(lambda p, *inputs: transformer.logits(
+      p, CONFIG, transformer.hidden(p, CONFIG, *inputs)))(
+          params, out.tokens_BS, out.positions_BS, out.valid_BS)
+  logits_BTV = np.asarray(logits_BSV)[:, 4:-1] / (0.7 * factor_T[None, :, None])
+  logps_BTV = logits_BTV - np.log(np.exp(logits_BTV).sum(axis=-1, keepdims=True))
   logps_BT = np.take_along_axis(logps_BTV, out.completions_BT[..., None], -1)[..., 0]
   np.testing.assert_allclose(out.sampler_logps_BT, np.where(out.action_BT, logps_BT, 0), atol=1e-4)
 
