@@ -1,7 +1,6 @@
 """Rewards become advantages: coefficients, value targets."""
 import types
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -34,7 +33,7 @@ def batch():
 
 def scored_by(c, kl_coef=0.0, step=0, **changes):
   """Batch with advantages, and metrics."""
-  state = types.SimpleNamespace(kl_coef=jnp.float32(kl_coef), step=step)
+  state = types.SimpleNamespace(kl_coef=np.float32(kl_coef), step=step)
   stage = updates.rewards_advantages_of(c, build_methods.resolve_methods(c))
   return stage.compute_from_batch(state, batch().replace(**changes))
 
@@ -97,7 +96,7 @@ def test_a_coefficient_follows_its_schedule(monkeypatch):
   stage = updates.rewards_advantages_of(c, build_methods.resolve_methods(c))
   plain_BT = advantages(config(dict(outcome=OUTCOME), dict(outcome=dict(name="group.rloo"))))
   for step, coef in ((0, 0.5), (3, 2.0), (4, 2.0), (9, 1.5), (99, 1.0)):
-    state = types.SimpleNamespace(kl_coef=jnp.float32(0), step=step)
+    state = types.SimpleNamespace(kl_coef=np.float32(0), step=step)
     scored, metrics = stage.compute_from_batch(state, batch())
     np.testing.assert_allclose(scored.advantages_BT, coef * plain_BT, rtol=1e-6)
     assert metrics["rewards/outcome_coef"] == coef
@@ -146,7 +145,7 @@ def whitened(outcome, estimator):
   c.rewards, c.advantages = dict(outcome=OUTCOME), dict(outcome=dict(name=estimator), whiten=True)
   mask_BT = np.array([[True, True]] + [[True, False]] * 7)
   scored = records.Batch(action_BT=mask_BT, outcome_B=np.array(outcome), group=4)
-  state = types.SimpleNamespace(kl_coef=jnp.float32(0), step=0)
+  state = types.SimpleNamespace(kl_coef=np.float32(0), step=0)
   stage = updates.rewards_advantages_of(c, build_methods.resolve_methods(c))
   batch, _ = stage.compute_from_batch(state, scored)
   return np.asarray(batch.advantages_BT)
@@ -189,12 +188,10 @@ def test_the_normaliser_logged_is_the_one_that_rewards_were_divided_by(options):
                              plain["rewards/process"], rtol=1e-5)
   assert abs(plain["rewards/process"]) > 1e-3
   assert "rewards/process_normaliser" not in plain and "prm/max_return" not in plain
-  is_third_B = np.arange(P * G) == 2
-  outcome_B = np.where(is_third_B, np.nan, batch().outcome_B)
-  first, second = (metrics_with("max_return", outcome_B=outcome_B,
-                                prm_logps_BT=batch().prm_logps_BT * np.where(
-                                    is_third_B, factor, 1)[:, None])
-                   for factor in (1.0, 100.0))
+  third_B1 = np.arange(P * G)[:, None] == 2
+  first, second = (metrics_with(
+      "max_return", outcome_B=np.where(third_B1[:, 0], np.nan, batch().outcome_B),
+      prm_logps_BT=batch().prm_logps_BT * np.where(third_B1, factor, 1)) for factor in (1.0, 100.0))
   assert first["rewards/process_normaliser"] == second["rewards/process_normaliser"]
 
 
@@ -215,7 +212,7 @@ def test_a_prompt_is_varied_by_the_verdicts_that_are_trained_on():
   excluded_B[5] = records.EXCLUDED.index("thinned")
   c = config(dict(process=dict(name="implicit.process", coef=1.0)),
              dict(process=dict(name="process.rloo")))
-  metrics = scored_by(c, outcome_B=outcome_B, excluded_B=jnp.asarray(excluded_B))[1]
+  metrics = scored_by(c, outcome_B=outcome_B, excluded_B=excluded_B)[1]
   np.testing.assert_allclose(metrics["prm/varied"], 1 / 3)
 
 
@@ -226,7 +223,7 @@ def test_an_estimators_own_metrics_are_logged():
   def more(batch): return rloo(batch), dict(size=7.0, right=batch.outcome_B)
   more.fields = rloo.fields
   resolved.estimators["outcome"] = gamma, more
-  state = types.SimpleNamespace(kl_coef=jnp.float32(0), step=0)
+  state = types.SimpleNamespace(kl_coef=np.float32(0), step=0)
   metrics = updates.rewards_advantages_of(c, resolved).compute_from_batch(state, batch())[1]
   assert metrics["advantages/outcome_size"] == 7
   np.testing.assert_allclose(metrics["advantages/outcome_right"], batch().outcome_B.mean())

@@ -63,13 +63,10 @@ def test_a_run_gives_methods_what_they_ask_for():
                                                                scored)[0].advantages_BT).all()
 
   tree = tabular.Tree(prompts=2, vocab=3, length=2, eos=True)
-  @jax.jit
-  def sample():
-    logits_PNV = tree.start(jax.random.key(0), 1.0)
-    batch = tree.sample(jax.random.key(1), logits_PNV, 4)
-    return logits_PNV, batch, tabular.beyond(
-        dict(top_logps_BTK=("top", 2), old_logits_BT=("logit",)), logits_PNV, batch)
-  logits_PNV, batch, fields = sample()
+  logits_PNV = jax.jit(lambda key: tree.start(key, 1.0))(jax.random.key(0))
+  batch = jax.jit(tree.sample, static_argnums=2)(jax.random.key(1), logits_PNV, 4)
+  fields = jax.jit(lambda *x: tabular.beyond(
+      dict(top_logps_BTK=("top", 2), old_logits_BT=("logit",)), *x))(logits_PNV, batch)
   assert not batch.mask_BT.all()
   logits = np.where(batch.mask_BT[:, :, None],
                     np.asarray(logits_PNV)[batch.prompt_B[:, None], batch.nodes_BT], np.nan)

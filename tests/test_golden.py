@@ -406,12 +406,19 @@ def compute_rm_score(c):
   return {"rm_scores": got_BT, "q": q_BT}
 
 
-def _optimizer(c):
-  number = lambda key: float(re.search(key + r"=([\d.e+-]+)", c["optimizer"]).group(1))
-  b1, b2 = map(float, re.search(r"betas=\(([^,]+),([^)]+)\)", c["optimizer"]).groups())
-  return optimizer.adamw(
+@functools.cache
+def _prm_stages(mesh, text, max_grad_norm, **changes):
+  """The stages of a config with these values, and AdamW, whose options a case gives as a text."""
+  number = lambda key: float(re.search(key + r"=([\d.e+-]+)", text).group(1))
+  b1, b2 = map(float, re.search(r"betas=\(([^,]+),([^)]+)\)", text).groups())
+  transform = optimizer.adamw(
       lr=number("lr"), b1=b1, b2=b2, eps=number("eps"), weight_decay=number("weight_decay"),
-      decay="all", max_grad_norm=c.get("grad_clip", 10.0))
+      decay="all", max_grad_norm=max_grad_norm)
+  config = base.get_config()
+  config.update_from_flattened_dict(changes)
+  return updates.device_stages(
+      config, build_methods.resolve_methods(config), dict.fromkeys(("policy", "prm"), "table"),
+      mesh, dict.fromkeys(("learner", "prm", "value"), transform), learns="prm"), transform
 
 
 @pytest.fixture(autouse=True)
@@ -428,18 +435,12 @@ def _learn_prm(c, toy, loss="prm.ce", **options):
   Microbatches are those of the case, but of whole groups.
   """
   (rows, width), n = toy.mask_BT.shape, c["n_samples"]
-  config = base.get_config()
-  config.prompts.per_step, config.rollouts.per_prompt = rows // n, n
-  config.learner.pack = False
-  config.prm.minibatches = rows // c["mini_batch"]
-  config.prm.microbatches = c["mini_batch"] // max(c["micro_batch"], n)
-  config.prm.loss = dict(name=loss)
-  config.prm.update(options)
-  transform, prm_BT = _optimizer(c), toy.read(toy.start)
-  mesh = sharding.make_mesh()
-  stages = updates.device_stages(
-      config, build_methods.resolve_methods(config), dict.fromkeys(("policy", "prm"), "table"),
-      mesh, dict.fromkeys(("learner", "prm", "value"), transform), learns="prm")
+  parts = dict(minibatches=rows // c["mini_batch"], **options,
+               microbatches=c["mini_batch"] // max(c["micro_batch"], n), **{"loss.name": loss})
+  mesh, prm_BT = sharding.make_mesh(), toy.read(toy.start)
+  stages, transform = _prm_stages(mesh, c["optimizer"], c.get("grad_clip", 10.0), **{
+      "prompts.per_step": rows // n, "rollouts.per_prompt": n, "learner.pack": False,
+      **{f"prm.{key}": x for key, x in parts.items()}})
   table = {"w_VV": jnp.array(toy.start)}
   rollouts = records.Rollouts(
       tokens_BS=np.asarray(toy.ids_BS), prompt_len_B=np.zeros(rows, int),

@@ -9,18 +9,14 @@ One prompt, two episodes. A token is an action's (a0, a1), was read (o), or is p
 The second ends in its first turn. All columns hold NaN on o and padding, and other garbage
 where they are no floats. Methods are called by their names in a config and the batch's fields.
 """
-import functools
-
 import jax
 import numpy as np
 import pytest
 
 from rlx.advantages import combine
 from rlx.core import records, resolve
-from rlx.rewards import likelihood
 from tests import whole
 
-likelihood = whole.compile_module(likelihood)
 nan = np.nan
 
 
@@ -56,8 +52,8 @@ def batch(**columns):
   return records.Batch(group=2, **columns)
 
 
-@functools.partial(whole.jit, static_argnums=0)
-def compute(method, scored): return resolve.split_metrics(method(scored))[0]
+compute = whole.jit(lambda method, scored: resolve.split_metrics(method(scored))[0],
+                    static_argnums=0)
 
 
 def reward(scored, name, **options):
@@ -151,11 +147,11 @@ def test_renormed_rewards(options, first, second):
 
 def test_information_gain_of_turns():
   """likelihood.turn_gain takes turns for steps: p = 1/8, 3/8 before and after the first turn."""
-  scored = batch()
   logps_BJM = np.log(np.array([[[1/8], [3/8], [1.]], [[1/8], [nan], [nan]]]))
-  got = likelihood.turn_gain(logps_BJM, np.ones((2, 1), bool), scored.learn_BT, scored.learn_B,
-                             scored.turn_ends_BT)
-  same(got, [0, 1/4, 0, 0], [0, 0, 0])  # The last turn of each has the outcome.
+  scored = batch(step_answer_logps_BJM=logps_BJM, answer_mask_BM=np.ones((2, 1), bool),
+                 step_ends_BT=batch().turn_ends_BT)
+  # The last turn of each has the outcome.
+  same(reward(scored, "likelihood.turn_gain"), [0, 1/4, 0, 0], [0, 0, 0])
 
 
 # Advantages. The rewards are the environment's 1/4 | 3/4 and 1/2, unless others are named.

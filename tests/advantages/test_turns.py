@@ -2,7 +2,6 @@
 import inspect
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -284,38 +283,36 @@ def test_what_earns_the_same_has_exactly_no_advantage(fn, options):
 
 def test_one_turn_is_a_completion():
   c = episodes(3, most_turns=1)
-  j = {k: jnp.asarray(x) for k, x in c.items()}
-  totals_PG = jnp.nansum(j["rewards_BT"], axis=1).reshape(P, G)
-  spread = lambda x_PG: np.asarray(combine.spread(x_PG, j["learn_BT"]))
+  totals_PG = np.nansum(c["rewards_BT"], axis=1).reshape(P, G)
+  spread = lambda x_PG: np.asarray(combine.spread(x_PG, c["learn_BT"]))
   same = lambda got, want: np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)
-  rloo_BT = spread(group.rloo(totals_PG, j["learn_PG"]))
+  rloo_BT = spread(group.rloo(totals_PG, c["learn_PG"]))
   for got in (call(turns.loo, c, gamma=.5), call(turns.prefix, c, gamma=.5)): same(got, rloo_BT)
-  same(call(turns.gigpo, c, omega=0.0, use_std=True), spread(group.grpo(totals_PG, j["learn_PG"])))
-  same(call(turns.gigpo, c), 2 * spread(group.mean_baseline(totals_PG, j["learn_PG"])))
-  same(call(turns.grpo, c, gamma=.5), spread(group.grpo(totals_PG, j["learn_PG"])))
-  same(call(turns.to_go, c, gamma=.5), temporal.return_to_go(j["rewards_BT"], j["learn_BT"]))
+  same(call(turns.gigpo, c, omega=0.0, use_std=True), spread(group.grpo(totals_PG, c["learn_PG"])))
+  same(call(turns.gigpo, c), 2 * spread(group.mean_baseline(totals_PG, c["learn_PG"])))
+  same(call(turns.grpo, c, gamma=.5), spread(group.grpo(totals_PG, c["learn_PG"])))
+  same(call(turns.to_go, c, gamma=.5), temporal.return_to_go(c["rewards_BT"], c["learn_BT"]))
 
 
 def test_identities_of_turns():
   c = episodes(4)
-  j = {k: jnp.asarray(x) for k, x in c.items()}
   same = lambda got, want: np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9)
   same(call(turns.gae, c, gamma=1.0, lam=.8, token_lam=.8),
-       temporal.gae(j["rewards_BT"], j["learn_BT"], j["values_BT"], lam=.8))
+       temporal.gae(c["rewards_BT"], c["learn_BT"], c["values_BT"], lam=.8))
   # Without a value model and with lam = 1 there is nothing but the rewards to go.
   same(call(turns.gae, c | dict(values_BT=np.zeros((P * G, T))), gamma=.7),
        call(turns.to_go, c, gamma=.7))
   # The first turns of a prompt have the same history, and all the rewards to go.
   first_BT = c["learn_BT"] & (c["turn_BT"] == 0)
   same(call(turns.prefix, c)[first_BT], call(turns.loo, c)[first_BT])
-  totals_PG = jnp.nansum(j["rewards_BT"], axis=1).reshape(P, G)
-  rloo_BT = np.asarray(combine.spread(group.rloo(totals_PG, j["learn_PG"]), j["learn_BT"]))
+  totals_PG = np.nansum(c["rewards_BT"], axis=1).reshape(P, G)
+  rloo_BT = np.asarray(combine.spread(group.rloo(totals_PG, c["learn_PG"]), c["learn_BT"]))
   same(call(turns.prefix, c)[first_BT], rloo_BT[first_BT])
   # Histories that no two turns share.
   apart = c | dict(turn_prefix_BT=np.arange(P * G)[:, None] * T + c["turn_BT"])
   same(call(turns.prefix, apart, alone="episode"), rloo_BT)
   same(call(turns.gigpo, apart),
-       combine.spread(group.mean_baseline(totals_PG, j["learn_PG"]), j["learn_BT"]))
+       combine.spread(group.mean_baseline(totals_PG, c["learn_PG"]), c["learn_BT"]))
   # What all episodes of a prompt get at their end, no difference has.
   last_BT = c["learn_BT"] & (np.cumsum(c["learn_BT"][:, ::-1], 1)[:, ::-1] == 1)
   more = c | dict(rewards_BT=c["rewards_BT"] + last_BT * np.repeat([1., 2, 3, 4], G)[:, None])

@@ -1,4 +1,3 @@
-import jax.numpy as jnp
 import numpy as np
 
 from rlx.core import prefixes
@@ -25,6 +24,6 @@ def test_values_by_counting():
               if valid.reshape(-1)[j] and lengths[j] > t
               and (tokens[j, :t + 1] == tokens[i, :t + 1]).all()]
     want[i, t] = np.mean(shared)
-  poisoned = jnp.asarray(np.where(valid, outcome, nan), jnp.float32)
-  got = prefixes.values(jnp.asarray(tokens), jnp.asarray(mask), poisoned, jnp.asarray(valid))
+  poisoned = np.float32(np.where(valid, outcome, nan))
+  got = prefixes.values(tokens, mask, poisoned, valid)
   np.testing.assert_allclose(got, want, rtol=1e-6)

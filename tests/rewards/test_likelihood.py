@@ -1,5 +1,4 @@
 """Likelihood rewards against numbers worked by hand, in terms of probabilities."""
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -19,7 +18,7 @@ LENGTHS_B = np.array([10, 1, 100, 10, 10, 0])
 OUTCOME_B = np.array([1., 0., 1., 1., 1., nan])
 
 
-def log(x): return np.log(np.array(x, jnp.float32))
+def log(x): return np.log(np.array(x, np.float32))
 
 
 def rewards(p=P_BM, base=BASE_BM, mask=MASK_BM, valid=VALID_PG, **options):

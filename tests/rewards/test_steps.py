@@ -1,4 +1,3 @@
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -23,9 +22,9 @@ def batch(*rows, outcome=None):
     mask_BT[i, :2 * len(row) + 1] = True
   ends_BT[:, -1] = True  # On padding: no step.
   outcome = np.ones(len(rows)) if outcome is None else np.array(outcome)
-  return dict(step_scores_BT=np.array(scores_BT, jnp.float32), step_ends_BT=np.array(ends_BT),
+  return dict(step_scores_BT=np.array(scores_BT, np.float32), step_ends_BT=np.array(ends_BT),
               learn_BT=np.array(mask_BT & ~np.isnan(outcome)[:, None]),
-              outcome_B=np.array(outcome, jnp.float32),
+              outcome_B=np.array(outcome, np.float32),
               learn_B=np.array(~np.isnan(outcome)))
 
 
