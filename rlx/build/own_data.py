@@ -38,19 +38,25 @@ _HELD_OUT = 10  # One row in so many is held out.
 
 def prepare(config: Any, rows: Rows | None, eval_rows: Rows | None, reward: Rewards | None,
             coefficients: Mapping[str, float] | None, model: str | None, workdir: str | None,
-            changes: dict[str, Any], *, learns: bool = True) -> tuple[keys.Config, str]:
+            changes: dict[str, Any], *, learns: bool = True,
+            default: str = "runs/train") -> tuple[keys.Config, str]:
   """(ConfigDict, workdir) of a call; rows are written into the workdir.
 
   Args:
     learns: False: nothing is trained. A reward is then the verdict alone, the terms of the config
       stay, and rows are written beside those of the run.
+    default: the folder where no workdir is given, if config is a ConfigDict.
   """
   if isinstance(config, ml_collections.ConfigDict):
-    workdir, config = workdir or "runs/train", config.copy_and_resolve_references()
+    is_moved, config = True, config.copy_and_resolve_references()
   else:
-    workdir, config = workdir or load.default_workdir(str(config)), load.load_config(str(config))
+    default = load.default_workdir(name := str(config))
+    is_moved, config = default != name, load.load_config(name)
+  load.check_workdir(workdir or default)
+  def choose() -> str:
+    if workdir is None and learns and is_moved: return load.find_free_workdir(default, config)
+    return workdir or default
   with config.unlocked():
-    load.check_workdir(workdir)
     if model is not None: config.model.path = str(model)
     for key, value in changes.items():
       _check_argument(config, key, value)
@@ -59,11 +65,10 @@ def prepare(config: Any, rows: Rows | None, eval_rows: Rows | None, reward: Rewa
     _name_functions(config, taken)
     if rows is not None or eval_rows is not None or reward is not None:
       splits = _splits(config, rows, eval_rows)
-      path = pathlib.Path(workdir, "rows.jsonl" if learns else "other_rows.jsonl")
-      _use_rows(config, splits, reward, coefficients, path, taken, learns)
+      workdir = _use_rows(config, splits, reward, coefficients, choose, taken, learns)
     if reward is not None and "verifier.workers" not in changes and not config.verifier.workers:
       config.verifier.workers = min(os.cpu_count() or 1, 8)
-  return config, workdir
+  return config, choose()
 
 
 def _check_argument(config: keys.Config, key: str, value: Any) -> None:
@@ -132,9 +137,10 @@ def _name_reward(verifier: reward_function.RewardFunction, taken: dict[str, Any]
 
 
 def _use_rows(config: keys.Config, splits: dict[str, list[dict]], reward: Rewards | None,
-              coefficients: Mapping[str, float] | None, path: pathlib.Path,
-              taken: dict[str, Any], learns: bool) -> None:
-  """Makes rows of `_splits` the config's prompts, in a file that is written."""
+              coefficients: Mapping[str, float] | None, choose: Callable[[], str],
+              taken: dict[str, Any], learns: bool) -> str:
+  """Makes rows of `_splits` the config's prompts, in a file of the folder that `choose` returns
+  when the methods are known; returns the folder."""
   rows = [*itertools.chain(*splits.values())]
   first = rows[:2]
   verifier = ""
@@ -147,7 +153,8 @@ def _use_rows(config: keys.Config, splits: dict[str, list[dict]], reward: Reward
   if not verifier and not all("verifier" in row["columns"] for row in rows):
     raise ValueError("rows: without reward=, the column `verifier` of each row names a function "
                      "such as math_answer.final.")
-  workdir = path.parent
+  workdir = pathlib.Path(choose())
+  path = workdir / ("rows.jsonl" if learns else "other_rows.jsonl")
   text = "".join(json.dumps(row | dict(split=split)) + "\n"
                  for split, part in splits.items() for row in part)
   if learns and path.exists() and path.read_text() != text and any(workdir.glob("checkpoints/*")):
@@ -159,6 +166,7 @@ def _use_rows(config: keys.Config, splits: dict[str, list[dict]], reward: Reward
   config.prompts.split, config.eval.split = "train", "test"
   config.prompts.options = {}
   config.prompts.columns = dict(verifier=verifier)
+  return str(workdir)
 
 
 def _use_verdict(config: keys.Config, reward: Rewards, rows: list[dict],
