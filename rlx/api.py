@@ -56,7 +56,7 @@ def train(config: Any, *, rows: Rows | None = None, eval_rows: Rows | None = Non
       math, code or tools (configs/bases), such as base="gsm8k" or "gsm8k:lora". None: the
       config's own, which are those of the toy for most configs.
     workdir: folder of the run; a run that has a checkpoint there is continued. None: the folder
-      that config names, or runs/CONFIG.
+      that config names, or runs/CONFIG; runs/CONFIG-2, ... where that has a run of other methods.
     **changes: keys of the config and their values, such as **{"learner.optimizer.lr": 1e-4}.
       Where a key names a function, the value may be the function itself.
   Returns:
@@ -235,6 +235,21 @@ def chat(model: str, *, max_tokens: int = 256, temperature: float = 1.0, seed: i
                         temperature, seed)
     print(reply["text"], flush=True)
     messages.append(dict(role="assistant", content=reply["text"]))
+
+
+def run_chat(*words: str) -> None:
+  """Runs `chat` with the words of a command line: MODEL key=value ..."""
+  from rlx.io import terminal
+  options: dict[str, Any] = dict(map(terminal.split_pair, words[1:]))
+  kinds: dict[str, Callable] = dict(max_tokens=int, temperature=float, seed=int)
+  if not words or "=" in words[0]: raise ValueError("rlx chat MODEL: a model is needed.")
+  for name, value in options.items():
+    if name not in kinds: raise ValueError(f"{name}: rlx chat takes {list(kinds)}.")
+    try:
+      options[name] = kinds[name](value)
+    except ValueError:
+      raise ValueError(f"{name}={value!r}: a number.") from None
+  chat(words[0], **options)
 
 
 def _ask(stream):

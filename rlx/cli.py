@@ -9,7 +9,6 @@ from typing import Any, Callable
 from absl import flags
 from ml_collections import config_flags
 
-from rlx import api
 from rlx.build import keys, load, own_data
 from rlx.core import resolve
 from rlx.io import compile_cache, refusals, terminal
@@ -29,7 +28,7 @@ COMMANDS = {
     "doctor": ("rlx.tools.doctor:main", "CONFIG",
                "check a config on its first batch, and the metrics of a run in workdir"),
     "view": ("rlx.tools.view:main", "WORKDIR ...", "write a run's report, one HTML page"),
-    "chat": ("rlx.cli:chat", "MODEL", "talk to a model, or to the policy of a run's folder"),
+    "chat": ("rlx.api:run_chat", "MODEL", "talk to a model, or to the policy of a run's folder"),
     "convert": ("rlx.tools.convert:main", "source=MODEL to=FOLDER [key=value ...]",
                 "convert a run or a model to another format")}
 _WITH_ROWS = ("train", "evaluate", "doctor")  # They take rows=FILE and reward=MODULE:FUNCTION.
@@ -102,10 +101,14 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
   # A doctor reads the metrics of a run that is named, not of one that may be there.
   needs_workdir = ("workdir" in parameters
                    and parameters["workdir"].default is inspect.Parameter.empty)
+  config = _override(load.load_config(name, over), values)
+  if any(own.values()):
+    folder = given_workdir or (name if default == name else None)
+    config, default = _use_own(config, command, folder, default, **own)
+  elif default != name and command in ("train", "sft", "train_prm"):
+    default = load.find_free_workdir(default, config)
   workdir = given_workdir or (default if needs_workdir or default == name else None)
   if workdir: load.check_workdir(workdir)
-  config = _override(load.load_config(name, over), values)
-  if any(own.values()): config = _use_own(config, command, workdir or default, **own)
   if given_hosts is not None: hosts.start(given_hosts)
 
   def call():
@@ -118,28 +121,14 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
   return call, workdir
 
 
-def _use_own(config, command, workdir, rows, reward):
-  """The config with the rows of a file or data set, and the reward MODULE:FUNCTION."""
+def _use_own(config, command, workdir, default, rows, reward):
+  """(the config with the rows of a file or data set, and the reward MODULE:FUNCTION; workdir)"""
   if reward is not None:
     if ":" not in reward: raise ValueError(f"reward={reward!r}: MODULE:FUNCTION of a module here.")
     reward = resolve.lookup("", reward, "reward")
   train, held_out = (None, rows) if command == "evaluate" else (rows, None)
   return own_data.prepare(config, train, held_out, reward, None, None, workdir, {},
-                          learns=command == "train")[0]
-
-
-def chat(*words):
-  """`api.chat` with the words of the command line."""
-  options = dict(map(terminal.split_pair, words[1:]))
-  kinds = dict(max_tokens=int, temperature=float, seed=int)
-  if not words or "=" in words[0]: raise ValueError("rlx chat MODEL: a model is needed.")
-  for name, value in options.items():
-    if name not in kinds: raise ValueError(f"{name}: rlx chat takes {list(kinds)}.")
-    try:
-      options[name] = kinds[name](value)
-    except ValueError:
-      raise ValueError(f"{name}={value!r}: a number.") from None
-  api.chat(words[0], **options)
+                          learns=command == "train", default=default)
 
 
 def _join_options(words):

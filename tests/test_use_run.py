@@ -3,15 +3,17 @@ import io
 import json
 import sys
 
+import jax
 import numpy as np
 import pytest
+import tqdm
 
 import rlx
 from rlx import api, build
 from rlx.build import keys, load, methods, prompts, updates, validation, verifiers
 from rlx.configs import base
 from rlx.core import records, resolve
-from rlx.io import compile_cache
+from rlx.io import compile_cache, progress
 from rlx.loops import record, rl
 from rlx.tools import convert, evaluate
 from tests import test_convert, tiny
@@ -164,3 +166,53 @@ def test_an_environment_s_reward_needs_no_workers_for_verifiers(tiny_files):
     verifiers.pool_of(c, asked)
   c.environment.name = "echo.Echo"
   verifiers.pool_of(c, asked).close()
+
+
+def test_one_record_is_of_one_method(tmp_path, evaluated, command, monkeypatch):
+  """Another method in a folder is refused; without a folder it gets another one, and finds it
+  again."""
+  monkeypatch.chdir(tmp_path)
+  def train(workdir=None, **changes):
+    rlx.train("quickstart:smoke", workdir=workdir, **changes)
+    record.record(evaluated[-1], folders[-1])
+    (tmp_path / folders[-1] / "checkpoints" / "1").mkdir(parents=True, exist_ok=True)
+  folders = []
+  monkeypatch.setattr(rl, "train", lambda config, workdir: (
+      evaluated.append(config), folders.append(workdir)))
+  other_loss = {"learner.loss": plain}
+  rows = [{"prompt": f"{i}", "answer": "1"} for i in range(30)]
+  for changes in ({}, other_loss, {}, {"learner.optimizer.lr": 1e-5}, other_loss,
+                  dict(rows=rows, reward=other), dict(rows=rows, reward=other)):
+    train(**changes)
+  (tmp_path / "rows.json").write_text(json.dumps(rows))
+  command("train", "quickstart:smoke", "rows=rows.json", f"reward={__name__}:other")
+  command("train", "quickstart:smoke")
+  name = "runs/quickstart-smoke"
+  assert folders == [name, name + "-2", name, name, name + "-2", *[name + "-3"] * 3, name]
+  with pytest.raises(ValueError, match="learner.loss.name='tests.*: runs/quickstart-smoke has check"
+                     "points of a run with .*, and one record cannot be that of two methods"):
+    train(name, **other_loss)
+
+
+def test_a_step_says_what_it_compiled_and_the_first_is_left_out_of_the_eta(capsys, monkeypatch):
+  compilations = progress.Compilations()
+  event = "/jax/core/compile/backend_compile_duration"
+  for name, seconds in (("jit(update_policy)", 2.0), ("jit(update_policy)", 1.2), ("jit(add)", .1)):
+    jax.monitoring.record_event_duration_secs(event, seconds, fun_name=name)
+  assert (text := compilations.take()) == "update_policy 3 s and 1 small ones"
+  jax.monitoring.record_event_duration_secs(event, 0.5, fun_name="jit(add)")
+  assert compilations.take() == ""
+  compilations.close()
+  jax.monitoring.record_event_duration_secs(event, 5.0, fun_name="jit(add)")
+  assert compilations.take() == ""
+  now = [1000.0]
+  for module in (progress.time, tqdm.std): monkeypatch.setattr(module, "time", lambda: now[0])
+  bar = progress.Bar(11, 0)
+  for step, seconds in enumerate((100.0, 2.0)):
+    now[0] += seconds
+    bar.note(step, text * (step == 0))
+    bar.show({})
+  state = bar._bar.format_dict
+  bar.close()
+  assert (state["n"] - state["initial"]) / state["elapsed"] == 0.5
+  assert "rlx: step 0 compiled update_policy 3 s and 1 small ones.\n" in capsys.readouterr().err

@@ -6,7 +6,8 @@ renamed.toml has the names of earlier versions.
 import difflib
 import pathlib
 import tomllib
-from typing import TypeAlias
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 import ml_collections
 
@@ -53,6 +54,15 @@ def find_range(key: str) -> ranges.Range | ranges.Kind | None:
   parts = key.split(".")
   of_any_term = ".".join((parts[0], "*", *parts[2:]))
   return base.allowed().get(key) or base.allowed().get(of_any_term)
+
+
+def find_other_methods(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+  """The keys by which two flat configs name different methods; those that one lacks count only
+  among rewards and advantages, which versions of rlx do not add."""
+  names = [key for key in sorted({*old, *new}) if key.endswith(".name") and key.startswith(
+      ("rewards.", "advantages.", "learner.", "prm.", "rollouts."))]
+  return [key for key in names if old.get(key) != new.get(key) and (
+      key in old and key in new or key.startswith(("rewards.", "advantages.")))]
 
 
 def check_exists(config: Config, key: str) -> None:

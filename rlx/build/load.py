@@ -1,6 +1,7 @@
 """Finds a config by its name, its file or the folder of a run, and loads it."""
 import difflib
 import importlib.util
+import itertools
 import os
 import pathlib
 import re
@@ -8,6 +9,8 @@ from typing import Any
 
 from rlx import configs
 from rlx.configs import base  # type: ignore[attr-defined]  # Found by its __path__.
+from rlx.build import keys
+from rlx.core import options
 from rlx.io import run_folder
 
 _NAME_OF_MODEL = re.compile(r"[\w.-]+/[\w.-]+")
@@ -109,6 +112,17 @@ def _config_of_run(folder: str) -> Any:
   config = base.get_config()
   with config.unlocked(): fill(config, run_folder.read_config(folder))
   return config
+
+
+def find_free_workdir(default: str, config: Any) -> str:
+  """The default folder, or with -2, -3, ... the first one without a run of other methods."""
+  now = options.flatten(config.to_dict())
+  for i in itertools.count(1):
+    folder = default if i == 1 else f"{default}-{i}"
+    if not run_folder.has_checkpoint(folder) or not (pathlib.Path(folder) / "config.json").exists(
+        ) or not keys.find_other_methods(options.flatten(run_folder.read_config(folder)), now):
+      return folder
+  raise AssertionError
 
 
 def check_workdir(workdir: str | os.PathLike) -> None:

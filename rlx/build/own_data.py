@@ -46,22 +46,26 @@ _EVAL_SPLITS = ("test", "validation", "valid", "val", "dev", "eval")  # The firs
 def prepare(config: Any, rows: Rows | None, eval_rows: Rows | None, reward: Rewards | None,
             coefficients: Mapping[str, float] | None, model: str | None, workdir: str | None,
             changes: dict[str, Any], over: str | None = None,
-            columns: Mapping[str, str] | None = None, *,
-            learns: bool = True) -> tuple[keys.Config, str]:
+            columns: Mapping[str, str] | None = None, *, learns: bool = True,
+            default: str = "runs/train") -> tuple[keys.Config, str]:
   """(ConfigDict, workdir) of a call; rows are written into the workdir.
 
   Args:
     learns: False: nothing is trained. A reward is then the verdict alone, the terms of the config
       stay, and rows are written beside those of the run.
+    default: the folder where no workdir is given, if config is a ConfigDict.
   """
   if isinstance(config, ml_collections.ConfigDict):
     if over is not None: raise ValueError(f"base={over!r}: only with the name of a config.")
-    workdir, config = workdir or "runs/train", config.copy_and_resolve_references()
+    is_moved, config = True, config.copy_and_resolve_references()
   else:
-    name = str(config)
-    workdir, config = workdir or load.default_workdir(name, over), load.load_config(name, over)
+    default = load.default_workdir(name := str(config), over)
+    is_moved, config = default != name, load.load_config(name, over)
+  load.check_workdir(workdir or default)
+  def choose() -> str:
+    if workdir is None and learns and is_moved: return load.find_free_workdir(default, config)
+    return workdir or default
   with config.unlocked():
-    load.check_workdir(workdir)
     if model is not None: config.model.path = str(model)
     for key, value in changes.items():
       _check_argument(config, key, value)
@@ -71,11 +75,10 @@ def prepare(config: Any, rows: Rows | None, eval_rows: Rows | None, reward: Rewa
     if rows is not None or eval_rows is not None or reward is not None:
       read = functools.partial(_read, columns=columns or {}, wanted=_find_wanted(reward))
       splits = _splits(config, rows, eval_rows, read)
-      path = pathlib.Path(workdir, "rows.jsonl" if learns else "other_rows.jsonl")
-      _use_rows(config, splits, reward, coefficients, path, taken, learns)
+      workdir = _use_rows(config, splits, reward, coefficients, choose, taken, learns)
     if reward is not None and "verifier.workers" not in changes and not config.verifier.workers:
       config.verifier.workers = min(os.cpu_count() or 1, 8)
-  return config, workdir
+  return config, choose()
 
 
 def _check_argument(config: keys.Config, key: str, value: Any) -> None:
@@ -145,10 +148,11 @@ def _name_reward(verifier: reward_function.RewardFunction, taken: dict[str, Any]
 
 
 def _use_rows(config: keys.Config, splits: dict[str, list[dict]], reward: Rewards | None,
-              coefficients: Mapping[str, float] | None, path: pathlib.Path,
-              taken: dict[str, Any], learns: bool) -> None:
-  """Makes rows of `_splits` the config's prompts, in a file that is written."""
-  rows, workdir = [*itertools.chain(*splits.values())], path.parent
+              coefficients: Mapping[str, float] | None, choose: Callable[[], str],
+              taken: dict[str, Any], learns: bool) -> str:
+  """Makes rows of `_splits` the config's prompts, in a file of the folder that `choose` returns
+  when the methods are known; returns the folder."""
+  rows = [*itertools.chain(*splits.values())]
   verifier = "" if learns or reward is not None else config.prompts.columns.get("verifier", "")
   if reward is None and not verifier and not all("verifier" in row["columns"] for row in rows):
     raise ValueError("rows: without reward=, the column `verifier` of each row names a function "
@@ -159,6 +163,8 @@ def _use_rows(config: keys.Config, splits: dict[str, list[dict]], reward: Reward
   if reward is not None:
     verifier = (_use_rewards(config, reward, coefficients or {}, first, taken) if learns else
                 _use_verdict(config, reward, first, taken))
+  workdir = pathlib.Path(choose())
+  path = workdir / ("rows.jsonl" if learns else "other_rows.jsonl")
   text = "".join(json.dumps(row | dict(split=split)) + "\n"
                  for split, part in splits.items() for row in part)
   if learns and path.exists() and path.read_text() != text and any(workdir.glob("checkpoints/*")):
@@ -170,6 +176,7 @@ def _use_rows(config: keys.Config, splits: dict[str, list[dict]], reward: Reward
   config.prompts.split, config.eval.split = "train", "test"
   config.prompts.options = {}
   config.prompts.columns = dict(verifier=verifier)
+  return str(workdir)
 
 
 def _use_verdict(config: keys.Config, reward: Rewards, rows: list[dict],

@@ -63,15 +63,46 @@ class Clock:
     if self._silence_s: faulthandler.dump_traceback_later(self._silence_s, file=sys.__stderr__)
 
 
+class Compilations:
+  """The programs that jax compiles, as lines: which, and how many seconds each took."""
+  _SHOWN_S = 1.0  # What compiles faster is only counted.
+
+  def __init__(self):
+    import jax  # pylint: disable=g-import-not-at-top
+    self._seconds: collections.Counter[str] = collections.Counter()
+    jax.monitoring.register_event_duration_secs_listener(self._add)
+
+  def _add(self, event, seconds, fun_name="", **_):
+    if event == "/jax/core/compile/backend_compile_duration":
+      self._seconds[fun_name.removeprefix("jit(").removesuffix(")")] += seconds
+
+  def take(self):
+    """What was compiled since the last call, as a text; "" if nothing took a second."""
+    seconds, self._seconds = self._seconds, collections.Counter()
+    slow = [f"{name} {s:.0f} s" for name, s in seconds.most_common() if s >= self._SHOWN_S]
+    rest = len(seconds) - len(slow)
+    return ", ".join(slow) + f" and {rest} small ones" * bool(rest) if slow else ""
+
+  def close(self):
+    """Ends the listening."""
+    import jax  # pylint: disable=g-import-not-at-top
+    jax.monitoring.unregister_event_duration_listener(self._add)
+
+
 class Bar:
-  """A progress bar with the newest known values of some metrics."""
+  """A progress bar with the newest known values of some metrics.
+
+  The first step compiles: its time is no part of the time that is left.
+  """
   SHOWN = {"rollouts/accuracy": "reward", "eval/sampled": "held-out",
            "prm/accuracy": "prm", "sft/loss": "loss", "rollouts/tokens_per_s": "tok/s"}
 
   def __init__(self, total, done, is_shown=True):
     self._bar = tqdm.tqdm(total=total, initial=done, unit="step", dynamic_ncols=True,
-                          disable=not is_shown)
-    self._shown, self.close = {}, self._bar.close
+                          disable=not is_shown, smoothing=0)
+    self._bar.set_postfix_str("compiling")
+    self._is_shown, self._shown, self.close = is_shown, {}, self._bar.close
+    self._first = done
 
   def show(self, metrics):
     for key, name in self.SHOWN.items():
@@ -80,3 +111,11 @@ class Bar:
         self._shown[name] = f"{v:.0f}" if v >= 100 else f"{v:.2f}"
     self._bar.set_postfix(self._shown, refresh=False)
     self._bar.update()
+    if self._bar.n == self._first + 1 and self._is_shown:
+      self._bar.initial = self._bar.n
+      self._bar.start_t = self._bar.last_print_t = time.time()
+
+  def note(self, step, compiled):
+    """Prints a line about what a step compiled; "": nothing."""
+    if compiled and self._is_shown:
+      self._bar.write(f"rlx: step {step} compiled {compiled}.", file=sys.stderr)

@@ -29,7 +29,7 @@ def record(config: keys.Config, workdir: str | os.PathLike, **more: Any) -> dict
     the config as nested dicts that JSON can express.
   Raises:
     ValueError: there is a checkpoint, and a key of FIXED has another value or names another
-      commit.
+      commit, or another method is named.
   """
   workdir = pathlib.Path(workdir)
   workdir.mkdir(parents=True, exist_ok=True)
@@ -52,6 +52,11 @@ def record(config: keys.Config, workdir: str | os.PathLike, **more: Any) -> dict
       if is_resume and key in old and _is_fixed(key) and not is_same:
         raise ValueError(f"{key}={now.get(key)!r}: {workdir} has checkpoints of a run with "
                          f"{old[key]!r}; use that or another --workdir.")
+    if is_resume and (others := keys.find_other_methods(old, now)):
+      key = others[0]
+      raise ValueError(f"{key}={now.get(key)!r}: {workdir} has checkpoints of a run with "
+                       f"{old.get(key)!r}, and one record cannot be that of two methods; name "
+                       "another workdir.")
     for key in changed if hosts.is_first() else ():
       print(f"rlx: {key} was {old.get(key)!r} in this workdir, now "
             f"{now.get(key)!r}.", file=sys.stderr)

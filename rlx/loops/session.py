@@ -15,6 +15,7 @@ import contextlib
 import dataclasses
 import os
 import pathlib
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -75,6 +76,8 @@ class Session(contextlib.ExitStack):
     """Sets the state to that of the newest checkpoint, see `restore`, and opens the metrics."""
     self._prompts = prompts
     self.state, self.host = restore(self._checkpoints, init, prompts)
+    if self.state.step and hosts.is_first():
+      print(f"rlx: continuing from step {self.state.step} in {self.workdir}.", file=sys.stderr)
     self._writer = io_metrics.Writer(
         self.workdir, first_step=self.state.step, writes=hosts.is_first(), fetch=hosts.fetch,
         trackers=self.options.writers, config=self._config)
@@ -87,11 +90,13 @@ class Session(contextlib.ExitStack):
     """
     total = self.options.steps
     bar = progress.Bar(total, self.state.step, is_shown=hosts.is_first())
+    compilations = self.enter_context(contextlib.closing(progress.Compilations()))
     for step in range(self.state.step, total):
       self._step = step
       yield step
       is_last = step + 1 == total or any(hosts.gather(self._notice.is_given)) or self._is_stopped
       if is_due(step + 1, self.options.checkpoint_every) or is_last: self._save()
+      bar.note(step, compilations.take())
       bar.show(self._writer.last)
       self.clock.end_step()
       if is_last: break
