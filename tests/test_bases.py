@@ -22,7 +22,7 @@ from tests.io.test_chat import bare  # pylint: disable=unused-import
 ROOT = pathlib.Path(__file__).parent.parent
 PAPERS = sorted(f"papers/{p.stem}" for p in (ROOT / "configs/papers").glob("[!_]*.py"))
 # {config: checksum of where it differs from configs/base.py}; --record writes it.
-GOLDEN = ROOT / "tests/golden/configs.json"
+GOLDEN = ROOT / "tests/configs.json"
 
 # Rows of the published shape.
 GSM8K = [dict(question=f"Ann has {i} pens and buys {j} more. How many has she?",

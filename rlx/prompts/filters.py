@@ -29,7 +29,8 @@ def drop_longer(prompts: list[records.Prompt], length: Callable[[records.Prompt]
   return _log_dropped(prompts, kept, f"longer than prompts.max_tokens={max_tokens}")
 
 
-def drop_duplicates(prompts: list[records.Prompt], read: Callable[[records.Prompt], str], *,
+def drop_duplicates(prompts: list[records.Prompt],
+                    read: Callable[[records.Prompt], str] = lambda p: p.text, *,
                     is_episode: bool = False) -> list[records.Prompt]:
   """The first prompt of each question.
 

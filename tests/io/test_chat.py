@@ -3,9 +3,7 @@ import json
 import pathlib
 import re
 import shutil
-import types
 
-import numpy as np
 import pytest
 
 from configs import quickstart, sft_chain
@@ -15,7 +13,6 @@ from rlx.build import prompts as build_prompts, run as run_lib, verifiers as bui
 from rlx.core import records
 from rlx.io import chat, tokenizer
 from rlx.loops import sft, stored
-from rlx.rollouts import padding, trajectories
 from tests.io import gguf_files, strings
 
 CHAIN = pathlib.Path(run_lib.__file__).parent.parent.parent / "configs" / "models" / "chain"
@@ -114,11 +111,9 @@ def test_stored_completions_are_the_prompts_ids_then_their_own(chatml, tmp_path)
   c = quickstart.get_config("smoke")
   c.rollouts.demonstration = dict(name="jsonl.demonstration")
   p = records.Prompt(id="a", text=USER["content"], answer="\n4")
-  rollouts = trajectories.pairs([prompt] * 2, [[7], [8]], types.SimpleNamespace(pad_id=0), 4, 16)
   c.prompts.template = dict(name="chat")
-  demonstrate = build_verifiers.demonstrations_of(c, build_prompts.texts_of(c, chatml), [p])
-  rollouts = demonstrate([p], rollouts.replace(prompt_P=np.zeros(1, np.uint32)))
-  assert padding.completions(rollouts) == [[7], completion + [end]]
+  assert build_verifiers.demonstrations_of(c, build_prompts.texts_of(c, chatml), [p]) == dict(
+      a=completion + [end])
 
 
 def test_sentencepiece_puts_no_space_before_a_completion():

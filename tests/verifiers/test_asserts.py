@@ -118,7 +118,7 @@ def test_prompts_that_cannot_be_judged_are_refused_by_their_number():
     check([prompt(dict(input=5, output=""))])
   with pytest.raises(ValueError, match=r"^prompt 'p': a prompt without tests"): check([prompt()])
   # The same holds if verifier.scores runs the code, not the prompt's own verifier.
-  other = records.Prompt("q", "?", verifier="math_answer.final")
+  other = records.Prompt("q", "?", answer="1", verifier="math_answer.final")
   check([other])
   with pytest.raises(ValueError, match="^prompt 'q': a prompt without tests"):
     check([other], scores=("code_tests.passed",))

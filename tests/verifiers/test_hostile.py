@@ -108,7 +108,7 @@ def test_parsers_take_any_text(text, boxes):
   stated = answers.find_stated_answers([text, "#7"], "#(.)")
   assert stated[0] is None or len(stated[0]) == 1
   assert stated[1] == "7" and answers.ids(stated)[1] >= 0
-  ends = steps.boundaries(text)
+  ends = steps.boundaries(text, "\n")
   assert ends == sorted(set(ends)) and (not text or (ends or [len(text)])[-1] <= len(text))
   tokens = steps.token_ends(ends, list(text))
   assert tokens == [e - 1 for e in ends]
