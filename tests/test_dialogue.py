@@ -6,15 +6,12 @@ import jax
 import numpy as np
 import pytest
 
-from configs import sft_chain
 from rlx import build
-from rlx.build import prompts
 from rlx.core import records, rng
-from rlx.environments import runner as runner_lib
 from rlx.io import chat, tokenizer as tokenizer_io
 from rlx.loops import rl
 from rlx.prompts import templates
-from rlx.rollouts import episodes, padding, trajectories
+from rlx.rollouts import episodes, padding
 from rlx.stages import dialogue, host_fields
 from tests.io import test_chat
 from tests.io.test_chat import bare  # pylint: disable=unused-import

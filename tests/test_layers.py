@@ -25,8 +25,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 LAYERS = [
     {"contrib"},  # Nothing imports it.
     {"__init__", "__main__", "train"},
-    {"cli"},
-    {"api"},
+    {"api", "cli"},
     {"tools"},
     {"loops"},
     {"build"},

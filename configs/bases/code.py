@@ -4,8 +4,8 @@
   rlx train papers/verpo base=code:lora model.path=hf:Qwen/Qwen2.5-Coder-1.5B-Instruct
 
 Solutions run in the sandbox (bubblewrap, docs/data.md). Meant for one GPU with 80 GB and models up
-to about 1.5B parameters. It has not been run at that size, so there is neither a time nor a figure to
-expect. The data come from the Hugging Face hub (package `datasets`).
+to about 1.5B parameters. It has not been run at that size, so there is neither a time nor a figure
+to expect. The data come from the Hugging Face hub (package `datasets`).
 """
 from rlx.configs import base, bases
 

@@ -3,8 +3,9 @@
   rlx train papers/grpo base=toy
 
 It is the base of all methods where none is named. A run takes one to two minutes on two CPU
-threads; README.md has the figures of PRIME, RESULTS.md those of others. The initial model is configs/models/chain: configs/sft_chain.py trained it
-on chains of 4 to 7 operations with noisy steps; the chains here have 5 to 8. All values are ours.
+threads; README.md has the figures of PRIME, RESULTS.md those of others. The initial model is
+configs/models/chain: configs/sft_chain.py trained it on chains of 4 to 7 operations with noisy
+steps; the chains here have 5 to 8. All values are ours.
 """
 from rlx.configs import base
 

@@ -117,12 +117,12 @@ def _config_of_run(folder: str) -> Any:
 def find_free_workdir(default: str, config: Any) -> str:
   """The default folder, or with -2, -3, ... the first one without a run of other methods."""
   now = options.flatten(config.to_dict())
-  for i in itertools.count(1):
-    folder = default if i == 1 else f"{default}-{i}"
-    if not run_folder.has_checkpoint(folder) or not (pathlib.Path(folder) / "config.json").exists(
-        ) or not keys.find_other_methods(options.flatten(run_folder.read_config(folder)), now):
-      return folder
-  raise AssertionError
+  def has_other_methods(folder: str) -> bool:
+    is_run = run_folder.has_checkpoint(folder) and (pathlib.Path(folder) / "config.json").exists()
+    return is_run and bool(keys.find_other_methods(
+        options.flatten(run_folder.read_config(folder)), now))
+  folders = itertools.chain([default], (f"{default}-{i}" for i in itertools.count(2)))
+  return next(folder for folder in folders if not has_other_methods(folder))
 
 
 def check_workdir(workdir: str | os.PathLike) -> None:

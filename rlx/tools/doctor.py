@@ -12,7 +12,6 @@ import contextlib
 import dataclasses
 import functools
 import os
-import pathlib
 import sys
 from typing import Any
 from collections.abc import Callable, Iterator, Sequence
