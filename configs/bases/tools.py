@@ -3,9 +3,9 @@
   rlx train papers/gigpo base=tools model.path=hf:Qwen/Qwen2.5-1.5B-Instruct
   rlx train papers/grpo base=tools:lora model.path=hf:Qwen/Qwen2.5-1.5B-Instruct
 
-The questions and the tool are those of configs/environments/calculator.py. The model's chat template
-has to take messages of the role `tool`. Meant for one GPU with 80 GB. It has not been run at that
-size, so there is neither a time nor a figure to expect.
+The questions and the tool are those of configs/environments/calculator.py. The model's chat
+template has to take messages of the role `tool`. Meant for one GPU with 80 GB. It has not been run
+at that size, so there is neither a time nor a figure to expect.
 """
 from rlx.configs import base, bases
 
@@ -17,8 +17,8 @@ PARTS = {
     "checker of the form": "rlx.environments.zoo.calculator:parsed"}
 SYSTEM = (
     "You have a calculator for two integers. Reply with one operation in square brackets and "
-    "nothing else, such as [37*4]: the tool replies with its result. When you know the answer to the "
-    "question, reply with # and the answer and nothing else, such as #221.")
+    "nothing else, such as [37*4]: the tool replies with its result. When you know the answer to "
+    "the question, reply with # and the answer and nothing else, such as #221.")
 
 
 def get_config(arg=""):
