@@ -1,9 +1,10 @@
 """Texts and prompts that a config names: read, filtered and checked."""
 import dataclasses
+import functools
 import inspect
 import itertools
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from rlx.build import keys, options as options_lib
@@ -83,27 +84,39 @@ def read_prompts(c: keys.Config, split: str) -> Iterable[records.Prompt]:
 
 
 def load_prompts(c: keys.Config, texts: texts_lib.Texts,
-                 splits: Collection[str] = ("train", "eval")) -> Splits:
-  """Returns (training prompts, held-out prompts), filtered and without common texts."""
+                 splits: Collection[str] = ("train", "eval"),
+                 report: Callable[..., None] | None = None) -> Splits:
+  """Returns (training prompts, held-out prompts), filtered and without common texts.
+
+  Args:
+    report: is called with "train" or "eval" and what `filters.Report` is called with, once for
+      each filter; None: what is dropped is logged.
+  """
   is_episode = c.environment.name is not None
   def read(p: records.Prompt) -> str:
     # An episode's opening may be the same for all. The turns are those of dialogues of sft.
     if is_episode: return p.text
     return " ".join([texts.prompt(p), *(m["content"] for m in p.messages)])
-  def load(split: str, at_most: int | None = None) -> list[records.Prompt]:
-    prompts = list(itertools.islice(read_prompts(c, split), at_most))
-    kept = filters.drop_longer(prompts, lambda p: len(texts.prompt_ids(p)), c.prompts.max_tokens)
-    return filters.drop_duplicates(kept, read, is_episode=is_episode)
+  def report_of(name: str) -> filters.Report:
+    return functools.partial(report, name) if report else filters.log_dropped
+  def load(name: str, split: str, at_most: int | None = None) -> list[records.Prompt]:
+    prompts, note = list(itertools.islice(read_prompts(c, split), at_most)), report_of(name)
+    kept = filters.drop_longer(prompts, lambda p: len(texts.prompt_ids(p)), c.prompts.max_tokens,
+                               report=note)
+    return filters.drop_duplicates(kept, read, is_episode=is_episode, report=note)
   # Reads twice as many rows as held-out prompts are wanted, because the filters drop some.
-  held_out = (load(c.eval.split, 2 * c.eval.prompts)[:c.eval.prompts] if "eval" in splits else [])
-  train = filters.drop_held_out(load(c.prompts.split), held_out, read) if "train" in splits else []
+  held_out = (load("eval", c.eval.split, 2 * c.eval.prompts)[:c.eval.prompts]
+              if "eval" in splits else [])
+  train = (filters.drop_held_out(load("train", c.prompts.split), held_out, read,
+                                 report=report_of("train")) if "train" in splits else [])
   return train[:c.prompts.limit], held_out
 
 
 def load_and_check_prompts(c: keys.Config, draw: int, texts: texts_lib.Texts,
-                           splits: Collection[str]) -> Splits:
-  """Returns (training prompts, held-out prompts) after a check that there are enough of them."""
-  train_prompts, eval_prompts = load_prompts(c, texts, splits)
+                           splits: Collection[str], report: Callable[..., None] | None = None
+                           ) -> Splits:
+  """As `load_prompts`, after a check that there are enough prompts."""
+  train_prompts, eval_prompts = load_prompts(c, texts, splits, report)
   if "eval" in splits and not eval_prompts:
     raise ValueError(f"eval.split={c.eval.split!r} of prompts.source="
                      f"{c.prompts.source!r} has no prompts.")

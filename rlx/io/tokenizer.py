@@ -83,6 +83,10 @@ class Tokenizer:
     """Ids -> text without special tokens, otherwise exact."""
     return self.hf.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
+  def show(self, ids: Sequence[int]) -> str:
+    """Ids -> text with all special tokens, as a model reads or writes it."""
+    return self.hf.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+
   def pieces(self, ids: Sequence[int]) -> list[str]:
     """The text that each id adds; joined they equal `decode(ids)`.
 

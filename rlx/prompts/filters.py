@@ -6,13 +6,22 @@ from absl import logging
 
 from rlx.core import records
 
+Report = Callable[[str, list[records.Prompt], list[records.Prompt]], None]
+
+
+def log_dropped(reason: str, prompts: list[records.Prompt], kept: list[records.Prompt]) -> None:
+  """Warns of prompts that a filter drops: the report of all filters by default."""
+  if dropped := len(prompts) - len(kept):
+    logging.warning("%d of %d prompts dropped: %s.", dropped, len(prompts), reason)
+
 
 def drop_longer(prompts: list[records.Prompt], length: Callable[[records.Prompt], int],
-                max_tokens: int) -> list[records.Prompt]:
-  """Drops prompts that are longer than `max_tokens`, and logs how many.
+                max_tokens: int, *, report: Report = log_dropped) -> list[records.Prompt]:
+  """Drops prompts that are longer than `max_tokens`.
 
   Args:
     length: prompt -> tokens, template included.
+    report: is called with (reason, prompts, those that are kept), here and in the other filters.
   Raises:
     ValueError: every prompt is too long, or `length` refuses one.
   """
@@ -23,15 +32,17 @@ def drop_longer(prompts: list[records.Prompt], length: Callable[[records.Prompt]
     except ValueError as e:
       raise ValueError(f"prompt {p.id!r}: {e}") from None
   kept = [p for p, n in zip(prompts, lengths) if n <= max_tokens]
+  report(f"longer than prompts.max_tokens={max_tokens}", prompts, kept)
   if lengths and not kept:
     raise ValueError(f"prompts.max_tokens={max_tokens}: all {len(lengths)} prompts "
                      f"are longer; the shortest has {min(lengths)} tokens.")
-  return _log_dropped(prompts, kept, f"longer than prompts.max_tokens={max_tokens}")
+  return kept
 
 
 def drop_duplicates(prompts: list[records.Prompt],
                     read: Callable[[records.Prompt], str] = lambda p: p.text, *,
-                    is_episode: bool = False) -> list[records.Prompt]:
+                    is_episode: bool = False, report: Report = log_dropped
+                    ) -> list[records.Prompt]:
   """The first prompt of each question.
 
   Args:
@@ -44,11 +55,14 @@ def drop_duplicates(prompts: list[records.Prompt],
   for p in prompts:
     hidden = (p.answer, json.dumps(p.meta, sort_keys=True, default=repr)) if is_episode else ()
     first.setdefault((_normalize(read(p)), *hidden), p)
-  return _log_dropped(prompts, list(first.values()), "duplicates")
+  kept = list(first.values())
+  report("duplicates", prompts, kept)
+  return kept
 
 
 def drop_held_out(prompts: list[records.Prompt], held_out: list[records.Prompt],
-                  read: Callable[[records.Prompt], str]) -> list[records.Prompt]:
+                  read: Callable[[records.Prompt], str], *, report: Report = log_dropped
+                  ) -> list[records.Prompt]:
   """Drops prompts that are also used in evaluation; `read` as in `drop_duplicates`.
 
   Raises:
@@ -56,18 +70,13 @@ def drop_held_out(prompts: list[records.Prompt], held_out: list[records.Prompt],
   """
   texts = {_normalize(read(p)) for p in held_out}
   kept = [p for p in prompts if _normalize(read(p)) not in texts]
+  report("also in the evaluation split", prompts, kept)
   if prompts and not kept:
     raise ValueError(f"prompts.split: all {len(prompts)} training prompts are also "
                      "in eval.split; name different splits.")
-  return _log_dropped(prompts, kept, "also in the evaluation split")
+  return kept
 
 
 def _normalize(text):
   """The text with single spaces: texts that differ in whitespace only are the same question."""
   return " ".join(text.split())
-
-
-def _log_dropped(prompts, kept, reason):
-  if dropped := len(prompts) - len(kept):
-    logging.warning("%d of %d prompts dropped: %s.", dropped, len(prompts), reason)
-  return kept
