@@ -54,7 +54,8 @@ def test_what_is_read_and_what_is_dropped_and_why(config, tmp_path, command, cap
       "more than prompts.limit=3": (1, "jsonl/train/6")}
   assert (train["rows"], train["used"], held_out["rows"], held_out["used"]) == (7, 3, 2, 1)
   assert counts(held_out) == {"more than eval.prompts=1": (1, "jsonl/test/1")}
-  for reason, (_, name) in counts(train).items(): assert reason in done.stdout and name in done.stdout
+  for reason, (_, name) in counts(train).items():
+    assert reason in done.stdout and name in done.stdout
   assert train["tokens"] == dict(prompts=dict(
       {"shortest": 2, "25%": 2, "median": 2, "75%": 4, "95%": 7, "longest": 7}, count=7, limit=6,
       key="prompts.max_tokens"))

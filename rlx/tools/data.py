@@ -1,4 +1,4 @@
-"""Shows the prompts of a config as the model reads them, their lengths, and what is dropped and why.
+"""Shows prompts as the model reads them, their lengths, and what is dropped and why.
 
   rlx data papers/grpo base=gsm8k model.path=DIR
   rlx data papers/grpo base=gsm8k model.path=DIR rows=mine.csv examples=5 json=data.json

@@ -6,7 +6,7 @@ import unicodedata
 import numpy as np
 import pytest
 
-from rlx.io import tokenizer
+from rlx.io import gguf_tokenizer, tokenizer
 from tests.io import gguf_files, record_tokens, strings
 
 CHAT = ("{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}"
@@ -41,6 +41,21 @@ def test_gguf(tmp_path):
   assert tok.render("text") == "text"
   assert tok.render([{"role": "user", "content": "hi"}]) == (
       "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n")
+
+
+@pytest.mark.parametrize("case", ["qwen2", "gemma"])
+def test_rows_without_a_token_in_gguf_are_no_tokens(tmp_path, case):
+  """llama.cpp names them [PAD<id>], of the type unused; a token of that name is one."""
+  tokens, types, _ = record_tokens.vocabulary(case)
+  more = [f"[PAD{len(tokens)}]", f"[PAD{len(tokens) + 1}]", "[PAD7]"]
+  plain = tokenizer.load(record_tokens.write(tmp_path / "plain.gguf", case))
+  read = gguf_tokenizer.read(tmp_path / "plain.gguf")
+  read.tokens.extend(more)  # Of the qwen2 case, the list in meta.
+  read.meta["tokenizer.ggml.token_type"] += [5, 1, 5]
+  if "tokenizer.ggml.scores" in read.meta: read.meta["tokenizer.ggml.scores"] += [-1e6] * 3
+  hf = gguf_tokenizer.build(read)
+  assert hf.get_vocab() == plain.vocabulary | {more[1]: len(tokens) + 1, more[2]: len(tokens) + 2}
+  assert hf.decode([len(tokens)]) == ""
 
 
 TEXT = "hello  wörld 12\n\n\tdef f(x): 日本 🤖 <b>"
