@@ -80,8 +80,18 @@ class Tokenizer:
     return ids, self.encode(completion, add_bos=False)
 
   def decode(self, ids: Sequence[int]) -> str:
-    """Ids -> text without special tokens, otherwise exact."""
-    return self.hf.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    """Ids -> the text that rewards, stop strings and environments read.
+
+    It has every token, also special ones, except for those that end a completion, pad, or are the
+    BOS that this tokenizer adds; otherwise it is exact. Libraries that leave out all special tokens
+    hide marks that some tokenizers have as special tokens, such as Mistral's [TOOL_CALLS] or
+    <|python_tag|> of Llama 3; with all of them, a format that ends with </answer> is missed.
+    """
+    return self.show([i for i in ids if i not in self._without_text])
+
+  @functools.cached_property
+  def _without_text(self) -> frozenset[int]:
+    return frozenset({*self.eos_ids, self.pad_id, *[self.bos_id] * (self.bos_id is not None)})
 
   def show(self, ids: Sequence[int]) -> str:
     """Ids -> text with all special tokens, as a model reads or writes it."""
