@@ -97,23 +97,23 @@ class Tokenizer:
     """Ids -> text with all special tokens, as a model reads or writes it."""
     return self.hf.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False)
 
-  def pieces(self, ids: Sequence[int]) -> list[str]:
-    """The text that each id adds; joined they equal `decode(ids)`.
+  def pieces(self, ids: Sequence[int], *, shows: bool = False) -> list[str]:
+    """The text that each id adds; joined they equal `decode(ids)`, or with `shows` `show(ids)`.
 
     A character that several ids encode belongs to the last of them.
     """
-    out, start = [], 0
+    decode, out, start = self.show if shows else self.decode, [], 0
     for end in range(1, len(ids) + 1):
-      text = self.decode(ids[start:end])
+      text = decode(ids[start:end])
       if text.endswith("\ufffd") and end < len(ids):  # An incomplete character.
         out.append("")
       else:
         out.append(text)
         start = end
-    whole = self.decode(ids)
+    whole = decode(ids)
     if "".join(out) == whole: return out
     # The decoder depends on neighbours, as SentencePiece's does at spaces.
-    ends = [len(self.decode(ids[:n])) for n in range(1, len(ids))] + [len(whole)]
+    ends = [len(decode(ids[:n])) for n in range(1, len(ids))] + [len(whole)]
     return [whole[a:b] for a, b in zip([0] + ends, ends)]
 
   def chat(self, messages: Sequence[Mapping[str, Any]], *, opens: bool = True,
