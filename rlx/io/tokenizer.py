@@ -91,7 +91,7 @@ class Tokenizer:
 
   @functools.cached_property
   def _without_text(self) -> frozenset[int]:
-    return frozenset({*self.eos_ids, self.pad_id, *[self.bos_id] * (self.bos_id is not None)})
+    return frozenset(i for i in (*self.eos_ids, self.pad_id, self.bos_id) if i is not None)
 
   def show(self, ids: Sequence[int]) -> str:
     """Ids -> text with all special tokens, as a model reads or writes it."""
