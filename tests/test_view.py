@@ -170,7 +170,8 @@ TEMPLATE = ("{% for t in tools or [] %}<tool>{{ t.name }}{% endfor %}{% for m in
 def test_rows_are_what_the_model_read_and_drew(tmp_path, messages, tools, segments, finish, shown,
                                                said):
   hf = tokenizer.characters("0123456789+so um").hf
-  hf.add_special_tokens(dict(additional_special_tokens=["<user>", "<assistant>", "<tool>", "<call>"]))
+  hf.add_special_tokens(dict(additional_special_tokens=[
+      "<user>", "<assistant>", "<tool>", "<call>"]))
   hf.chat_template = TEMPLATE
   tokens = tokenizer.wrap(hf)
   template = resolve.bind("prompts.templates", dict(name="plain"), "prompts.template", n_given=1)

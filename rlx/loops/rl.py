@@ -119,8 +119,8 @@ def completion_rows(run: build.Run, annotated: annotate.Annotated, batch: record
                     n: int) -> list[dict]:
   """The first n completions of the batch as rows of a table, with their rewards.
 
-  `prompt` and `tokens` have all special tokens, as the model read and drew them; `completion` is the
-  text that verifiers read. Tokens of an observation have the turn -1 and numbers 0.
+  `prompt` and `tokens` have all special tokens, as the model read and drew them; `completion` is
+  the text that verifiers read. Tokens of an observation have the turn -1 and numbers 0.
   """
   rollouts, tokenizer = annotated.rollouts, run.texts.tokenizer
   x, batch = rollouts.prompt_width, hosts.fetch(batch)
@@ -130,8 +130,9 @@ def completion_rows(run: build.Run, annotated: annotate.Annotated, batch: record
   rows = []
   for b, (prompt, ids) in enumerate(zip(prompts, padding.completions(rollouts)[:n])):
     verdict = float(batch.outcome_B[b])
+    # pylint: disable=cell-var-from-loop
     def list_numbers(x_BT: np.ndarray) -> list[float]:
-      x_T = np.where(batch.action_BT[b], x_BT[b], 0.0)[:len(ids)]  # pylint: disable=cell-var-from-loop
+      x_T = np.where(batch.action_BT[b], x_BT[b], 0.0)[:len(ids)]
       return x_T.astype(float).round(4).tolist()
     turns = {} if rollouts.turn_BT is None else dict(turns=rollouts.turn_BT[b][:len(ids)].tolist())
     rows.append(dict(

@@ -112,7 +112,8 @@ def completions(rows: list[dict]) -> dict | None:
   return dict(
       recorded=len(by_step), steps=[
           dict(step=step, right=_mean([r["verdict"] for r in by_step[step]]), groups=[
-              dict(prompt=prompt.replace("\n", "↵\n"), rows=[_completion(r, scales) for r in group])
+              dict(prompt=prompt.replace("\n", "↵\n"),
+                   rows=[_completion(r, scales) for r in group])
               for prompt, group in itertools.groupby(
                   by_step[step], lambda r: r["prompt"])]) for step in shown],
       scales={k: [l * m / LEVELS for l in range(-LEVELS, LEVELS + 1)]
@@ -166,7 +167,8 @@ def _completion(row, scales):
     numbers = {k: row[k][i] for k in scales if row[k] and not is_read}
     tokens.append(dict(
         text=text.replace("\n", "↵\n") or ("EOS" if is_end else "·"),
-        kind="end" if is_end else "read" if is_read else "" if text else "none", shades=" ".join(f"{k[0]}{_level(v, scales[k])}" for k, v in numbers.items()),
+        kind="end" if is_end else "read" if is_read else "" if text else "none",
+        shades=" ".join(f"{k[0]}{_level(v, scales[k])}" for k, v in numbers.items()),
         title=", ".join(f"{NUMBERS[k]} {v:+.3g}" for k, v in numbers.items())))
   return dict(kind="unknown" if verdict is None else "right" if verdict >= 0.5 else "wrong",
               verdict=verdict, finish=ENDS[row["finish"]], length=n,
