@@ -127,8 +127,7 @@ def test_every_file_of_a_checkpoint_is_sealed(whole):
   assert len(sealed) > 5
 
 
-def test_sigterm_ends_the_step_saves_and_leaves(
-    model, train, whole, tmp_path, monkeypatch, capsys):
+def test_sigterm_ends_the_step_saves_and_leaves(model, train, whole, tmp_path, monkeypatch, capsys):
   collect_batch = collect.Collect.__call__
   def preempted(self, state, host, step, clock):
     if step == 2: os.kill(os.getpid(), signal.SIGTERM)
