@@ -30,8 +30,7 @@ VALID_B = np.ones(P * G, bool)
 
 @pytest.fixture(autouse=True)
 def _float64():
-  with jax.enable_x64(True):
-    yield
+  with jax.enable_x64(True): yield
 
 
 def draw(seed, low=-3.0, high=-0.1):

@@ -28,8 +28,7 @@ def config_of(**changes):
   c.eval.prompts = c.eval.batch = 4
   c.prompts.options.size = 64
   c.rollouts.max_tokens = c.rollouts.chunk = c.rollouts.bucket = 8
-  with c.ignore_type():
-    c.update_from_flattened_dict(changes)
+  with c.ignore_type(): c.update_from_flattened_dict(changes)
   return c
 
 

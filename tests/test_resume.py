@@ -47,8 +47,7 @@ def outcome(workdir):
 
 
 def assert_same(workdir, whole):
-  for got, expected in zip(outcome(workdir), outcome(whole)):
-    np.testing.assert_equal(got, expected)
+  for got, expected in zip(outcome(workdir), outcome(whole)): np.testing.assert_equal(got, expected)
 
 
 @pytest.fixture(scope="module")
