@@ -259,8 +259,9 @@ def test_what_a_reward_does_to_its_arguments_changes_nothing():
     for mark in marks: mark[0].append(9), mark[1].clear(), mark.reverse(), mark.pop()
     for column in columns.values(): column.sort(), column.clear()
     return rewards
-  verifier = reward_function.RewardFunction("edit", edit)
-  for _ in range(2): assert verifier.rewards(texts, [row, row]) == [4.0, 4.0]
+  by_place = lambda texts, marks, **columns: edit(texts, marks, **columns)
+  for fn in (edit, edit, by_place):
+    assert reward_function.RewardFunction("edit", fn).rewards(texts, [row, row]) == [4.0, 4.0]
   assert texts == ["x", "y"] and row == dict(prompt="", answer="4", marks=[[1], {"a": 2}])
 
 
