@@ -46,7 +46,8 @@ learner.optimizer.lr=1e-4; all keys are explained in {base}.
 base=NAME applies the config's method to another model and task: toy, gsm8k, math, code or tools.
 workdir=DIR is the folder of the run; the default is the folder that CONFIG names, or runs/CONFIG in
 the current directory (for doctor: none).
-rows=FILE and reward=MODULE:FUNCTION (train, evaluate, doctor) are rows and a reward of your own.
+rows=FILE and reward=MODULE:FUNCTION (train, evaluate, doctor) are rows and a reward of your own;
+rows=NAME is a public set such as gsm8k, as is prompts.source=NAME.
 hosts=auto or hosts=ADDRESS:PORT,COUNT,INDEX starts one of several processes.
 """
 
@@ -101,7 +102,7 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
   # A doctor reads the metrics of a run that is named, not of one that may be there.
   needs_workdir = ("workdir" in parameters
                    and parameters["workdir"].default is inspect.Parameter.empty)
-  if sets.find_set(own.get("rows"), "rows"): values["prompts.source"] = own.pop("rows")
+  if sets.find_set(own.get("rows"), "rows"): values["prompts.source"] = str(own.pop("rows"))
   config = _override(load.load_config(name, over), values)
   if any(own.values()):
     folder = given_workdir or (name if default == name else None)

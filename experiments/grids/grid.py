@@ -153,7 +153,7 @@ def _set(c, key, value):
       raise ValueError(f"{'.'.join(path[:i + 1])}: no such section.")
   # Without a name there is no method whose options could be checked.
   is_method = "name" in section and section["name"] is not None
-  is_open = is_method or ".".join(path) in SUMS
+  is_open = is_method or ".".join(path) in (*SUMS, *keys.OPEN)
   if last not in section and not is_open:
     raise ValueError(f"{key}: no such key; there are {sorted(section)}.")
   if isinstance(value, dict) and not (

@@ -329,10 +329,10 @@ def _rows_of(source: Rows, key: str, choices: tuple[str, ...]) -> Iterable[Mappi
   if found := sets.find_set(source, key):
     config = base.get_config()
     sets.change_source(config, {"prompts.source": source})
-    split = found.split if choices[0] == "train" else found.held_out
-    prompts = list(build_prompts.read_prompts(config, split))
+    part = found.split if choices[0] == "train" else found.held_out
+    prompts = list(build_prompts.read_prompts(config, part))
     prompts = filters.drop_unjudged(
-        prompts, build_prompts.find_problems(config, prompts), f"{source}, split {split}")
+        prompts, build_prompts.find_problems(config, prompts), f"{source}, split {part}")
     return ({k: v for k, v in _columns_of(p).items() if k != "answer" or p.answer}
             | dict(verifier=p.verifier) for p in prompts)
   names = io_rows.find_splits(source, key)

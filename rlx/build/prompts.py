@@ -102,7 +102,8 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
     kept = filters.drop_duplicates(kept, read, is_episode=is_episode)
     if not judged: return kept
     return filters.drop_unjudged(
-        kept, find_problems(c, [p for p in kept if p.is_public]), f"split {split}")
+        kept, find_problems(c, [p for p in kept if p.is_public]),
+        f"{c.prompts.source}, split {split}")
   # Reads twice as many rows as held-out prompts are wanted, because the filters drop some.
   held_out = (load(c.eval.split, 2 * c.eval.prompts)[:c.eval.prompts] if "eval" in splits else [])
   train = filters.drop_held_out(load(c.prompts.split), held_out, read) if "train" in splits else []
@@ -131,7 +132,7 @@ def load_and_check_prompts(c: keys.Config, draw: int, texts: texts_lib.Texts,
 
 def find_problems(c: keys.Config, prompts: list[records.Prompt]) -> dict[str, str]:
   """{id: why a prompt cannot be judged, or is judged by tests that a constant passes}."""
-  found = {}
+  found: dict[str, str] = {}
   for p, problem, constant in inspect_prompts(c, prompts):
     if not problem and constant and not c.verifier.allow_constant:
       problem = (f"its tests are passed by {constant}, whatever is asked: add tests, leave it "

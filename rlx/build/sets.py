@@ -59,13 +59,13 @@ def find_set(source: Any, key: str = "prompts.source") -> PublicSet | None:
   if name := by_name.get(_normalize(source)): return list_sets()[name]
   near = difflib.get_close_matches(_normalize(source), by_name, 1)
   if "." in source and not near: return None  # A file of an unknown kind.
-  raise ValueError(f"{key}={source!r:.60}: no such data set; "
-                   + "".join(f"did you mean {by_name[n]}? " for n in near)
-                   + f"By name there are {', '.join(list_sets())}; others are written "
-                   "hf:OWNER/NAME, or as the path of a file.")
+  raise ValueError(f"{key}={source!r:.60}: no such data set"
+                   + "".join(f"; did you mean {by_name[n]}?" for n in near)
+                   + f"{'' if near else '.'} By name there are {', '.join(list_sets())}; others "
+                   "are written hf:OWNER/NAME, or as the path of a file.")
 
 
-def _normalize(name):
+def _normalize(name: str) -> str:
   return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
@@ -112,6 +112,6 @@ def change_source(config: keys.Config, changes: Mapping[str, Any]) -> dict[str, 
   return rest
 
 
-def _take_options(prompts):
+def _take_options(prompts: keys.Config) -> dict[str, Any]:
   """The options of a section of prompts that its source takes."""
   return io_rows.take_options(prompts.source, dict(prompts.get("options", {})))

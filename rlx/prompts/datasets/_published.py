@@ -55,15 +55,16 @@ def read_problem(row: Mapping, where: str, *, verifier: str, question: str = "pr
   answers = columns_lib.read_answers(given, where)
   found = [find_boxed(a) if is_solution or re.search(r"\\f?box", a) else a.strip()
            for a in answers]
-  if not all(found): return r"without a closed \boxed{}"
-  kind = str(row.get("question_type")).lower()
-  if kind == "proof" or found[0].lower() == "proof": return "proofs"
-  if found[0].lower() == "notfound": return "without an answer"
-  if kind == "mcq" and re.fullmatch("[A-H]", found[0]) and not re.search(
-      rf"(?<![A-Za-z]){found[0]}\s*[).:}}．、：]", text):
+  right = tuple(filter(None, found))
+  if len(right) < len(found): return r"without a closed \boxed{}"
+  kind, first = str(row.get("question_type")).lower(), right[0]
+  if kind == "proof" or first.lower() == "proof": return "proofs"
+  if first.lower() == "notfound": return "without an answer"
+  if kind == "mcq" and re.fullmatch("[A-H]", first) and not re.search(
+      rf"(?<![A-Za-z]){first}\s*[).:}}．、：]", text):
     return "multiple-choice questions without their options"
-  return dict(text=text, messages=messages, answer=found[0],
-              answers=tuple(found) if len(found) > 1 else (), verifier=verifier,
+  return dict(text=text, messages=messages, answer=first,
+              answers=right if len(right) > 1 else (), verifier=verifier,
               meta={key: row[key] for key in meta if key in row})
 
 
