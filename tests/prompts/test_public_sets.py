@@ -14,7 +14,7 @@ import rlx
 from experiments.grids import grid
 from rlx import cli
 from rlx.build import (
-    load, own_data, prompts as build_prompts, sets, verifiers as build_verifiers)
+    load, own_data, prompts as build_prompts, sets, sft as build_sft, verifiers as build_verifiers)
 from rlx.configs import base
 from rlx.core import records
 from rlx.io import rows as io_rows, tokenizer
@@ -57,13 +57,18 @@ def hub(monkeypatch):
   return calls
 
 
-def named(source, **keys):
-  """A config of the toy with a source and other keys of prompts."""
+def write(source, **keys):
+  """A config of the toy with a source and other keys of prompts, as Python code may write it."""
   c = load.load_config("papers/grpo").copy_and_resolve_references()
   with c.unlocked():
     c.prompts.source = source
     for key, value in keys.items(): c.prompts[key] = value
-  sets.fill(c)
+  return c
+
+
+def named(source, **keys):
+  """The same with the name of a set resolved."""
+  sets.fill(c := write(source, **keys))
   return c
 
 
@@ -127,18 +132,19 @@ def test_the_name_is_enough_everywhere(spelling, tmp_path, monkeypatch):
   cli.parse("train", "papers/grpo", f"rows={spelling}")[0]()
   rlx.train("papers/grpo", **source)
   rlx.train("papers/grpo", rows=spelling)
-  rlx.train(named(spelling), workdir="run")
+  rlx.train(write(spelling), workdir="run")
   (tmp_path / "mine.py").write_text(
       "from rlx.configs import quickstart\ndef get_config(arg=''):\n  c = quickstart.grpo(arg)\n"
       f"  c.prompts.source = {spelling!r}\n  return c\n")
   rlx.train("mine.py")
+  cli.parse("train", "mine.py")[0]()
   seen.append(grid.configured(grid._cell(0, dict(arm="a", seed=0, config=GRPO, **source))))
   for c in seen:
     assert (c.prompts.source, c.prompts.dataset, c.prompts.split, c.eval.split) == (
         "hf:openai/gsm8k:main", "gsm8k", "train", "test")
     assert c.prompts.options.to_dict() == c.prompts.columns.to_dict() == {}
     assert len(list(build_prompts.read_prompts(c, "train"))) == 2
-  assert len(seen) == 7
+  assert len(seen) == 8
 
 
 def test_other_keys_of_a_call_hold(tmp_path, monkeypatch):
@@ -298,7 +304,10 @@ def test_a_run_from_a_name_to_its_record(tmp_path, tiny_files, monkeypatch):
   monkeypatch.setattr(sys.modules["datasets"], "load_dataset", load_dataset)
   c = tiny.config(tiny_files, steps=1)
   c.prompts.source, c.prompts.dataset = "GSM8K", "chain"
+  of_sft = c.copy_and_resolve_references()
   rl.train(c, tmp_path)
   prompts = json.loads((tmp_path / "config.json").read_text())["prompts"]
   assert (prompts["source"], prompts["dataset"]) == ("hf:openai/gsm8k:main", "gsm8k")
   assert prompts["columns"] == dict(verifier="format.ascii_share") and prompts["split"] == "train"
+  of_sft.sft.target.name = "gsm8k.demonstration"
+  assert len(build_sft.build_sft(of_sft).prompts) == 32
