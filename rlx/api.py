@@ -61,7 +61,7 @@ def train(config: Any, *, rows: Rows | None = None, eval_rows: Rows | None = Non
       Where a key names a function, the value may be the function itself.
   Returns:
     the summary of the run, see rlx/loops/rl.py: held-out accuracy "before" and "after" with 95%
-    intervals, "steps", "seconds", ...; None if SIGTERM ended it early.
+    intervals, "steps", "seconds", ...; None if SIGTERM or Ctrl-C ended it early.
   Raises:
     ValueError: one line saying what is wrong and what is allowed.
   """

@@ -11,7 +11,7 @@ from ml_collections import config_flags
 
 from rlx.build import keys, load, own_data, sets
 from rlx.core import resolve
-from rlx.io import compile_cache, refusals, terminal
+from rlx.io import compile_cache, preemption, refusals, terminal
 from rlx.learner import hosts
 
 # Command -> (function, arguments, what it does). Functions with a CONFIG get it, the run's folder
@@ -31,6 +31,7 @@ COMMANDS = {
     "chat": ("rlx.api:run_chat", "MODEL", "talk to a model, or to the policy of a run's folder"),
     "convert": ("rlx.tools.convert:main", "source=MODEL to=FOLDER [key=value ...]",
                 "convert a run or a model to another format")}
+_LOOPS = ("train", "sft", "train_prm")
 _WITH_ROWS = ("train", "evaluate", "doctor")  # They take rows=FILE and reward=MODULE:FUNCTION.
 HELP = """\
 rlx: reinforcement learning of language models with verifiable and process rewards.
@@ -55,7 +56,8 @@ hosts=auto or hosts=ADDRESS:PORT,COUNT,INDEX starts one of several processes.
 def main(*command: str) -> None:
   """Runs the command line `rlx COMMAND ...`, or `COMMAND ...` after the words given.
 
-  An error in the command line or the config ends the program with one line and exit code 2.
+  An error in the command line or the config ends the program with one line and exit code 2. A run
+  that a signal stops exits with 128 and its number, 130 after Ctrl-C and 143 after SIGTERM.
   Errors of the program itself keep their traceback.
   """
   words = [*command, *sys.argv[1:]]
@@ -107,7 +109,7 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
   if any(own.values()):
     folder = given_workdir or (name if default == name else None)
     config, default = _use_own(config, command, folder, default, **own)
-  elif default != name and command in ("train", "sft", "train_prm"):
+  elif default != name and command in _LOOPS:
     default = load.find_free_workdir(default, config)
   workdir = given_workdir or (default if needs_workdir or default == name else None)
   if workdir: load.check_workdir(workdir)
@@ -118,7 +120,8 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
     if workdir or config.compile_cache: compile_cache.keep_compiled(config.compile_cache, workdir)
     if workdir != given_workdir:
       print(f"rlx: the run's folder is {workdir}; workdir=DIR names another.", flush=True)
-    fn(*[config, workdir] if workdir and "workdir" in parameters else [config], **more)
+    made = fn(*[config, workdir] if workdir and "workdir" in parameters else [config], **more)
+    if command in _LOOPS and made is None: sys.exit(128 + preemption.Notice.stopped_by)
 
   return call, workdir
 

@@ -89,10 +89,8 @@ def _changed(changes):
   for key, value in changes.items():
     section, _, name = key.rpartition(".")
     target = config
-    for part in section.split("."):
-      target = target[part] if part else target
-    with target.ignore_type():
-      target[name] = value
+    for part in section.split("."): target = target[part] if part else target
+    with target.ignore_type(): target[name] = value
   return config
 
 

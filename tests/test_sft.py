@@ -44,8 +44,7 @@ def test_a_killed_run_resumes_to_the_same_parameters(whole, tmp_path):
   shutil.rmtree(workdir / "model")
   assert sft.train(config_of(30, 3e-2), workdir)["steps"] == 30
   assert tiny.lines(workdir) == tiny.lines(whole)
-  (_, params, _), (_, expected, _) = (
-      weights.load(folder / "model") for folder in (workdir, whole))
+  (_, params, _), (_, expected, _) = (weights.load(folder / "model") for folder in (workdir, whole))
   tiny.assert_equal_trees(params, expected)
 
 
