@@ -125,7 +125,7 @@ def test_the_name_is_enough_everywhere(spelling, tmp_path, monkeypatch):
   """On the command line, in Python, in grids and in a config; over the toy's chains."""
   monkeypatch.chdir(tmp_path)
   seen = []
-  monkeypatch.setattr("rlx.loops.rl.train", lambda config, workdir: seen.append(config))
+  monkeypatch.setattr("rlx.loops.rl.train", lambda config, workdir: seen.append(config) or {})
   monkeypatch.setattr("rlx.io.compile_cache.keep_compiled", lambda *_: None)
   source = {"prompts.source": spelling}
   cli.parse("train", "papers/grpo", f"prompts.source={spelling}")[0]()
@@ -151,7 +151,7 @@ def test_other_keys_of_a_call_hold(tmp_path, monkeypatch):
   """Whatever their order, and over a base that has another set."""
   monkeypatch.chdir(tmp_path)
   seen = []
-  monkeypatch.setattr("rlx.loops.rl.train", lambda config, workdir: seen.append(config))
+  monkeypatch.setattr("rlx.loops.rl.train", lambda config, workdir: seen.append(config) or {})
   monkeypatch.setattr("rlx.io.compile_cache.keep_compiled", lambda *_: None)
   other = {"prompts.split": "train[:9]", "prompts.columns.verifier": "math_answer.final"}
   words = [f"{k}={v}" for k, v in other.items()]
