@@ -121,7 +121,7 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
     if workdir != given_workdir:
       print(f"rlx: the run's folder is {workdir}; workdir=DIR names another.", flush=True)
     made = fn(*[config, workdir] if workdir and "workdir" in parameters else [config], **more)
-    if command in _LOOPS and made is None: sys.exit(128 + preemption.Notice.stopped_by)
+    if made is None and (number := preemption.Notice.stopped_by): sys.exit(128 + number)
 
   return call, workdir
 

@@ -42,6 +42,6 @@ def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | N
       s.clock.lap("policy", policy)
       s.write({f"sft/{name}": value for name, value in metrics.items()})
     if not s.is_done: return None
-    hf.save(s.workdir / "model", run.model, s.state.policy, run.tokenizer)
+    hf.save(s.workdir / "model", run.model, s.state.policy, run.tokenizer, hf=run.hf)
     print(f"{s.workdir / 'model'}  the model; set model.path to it")
     return s.finish()
