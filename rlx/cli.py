@@ -9,7 +9,7 @@ from typing import Any, Callable
 from absl import flags
 from ml_collections import config_flags
 
-from rlx.build import keys, load, own_data
+from rlx.build import keys, load, own_data, sets
 from rlx.core import resolve
 from rlx.io import compile_cache, preemption, refusals, terminal
 from rlx.learner import hosts
@@ -51,7 +51,7 @@ base=NAME applies the config's method to another model and task: toy, gsm8k, mat
 workdir=DIR is the folder of the run; the default is the folder that CONFIG names, or runs/CONFIG in
 the current directory (for doctor: none).
 rows=FILE and reward=MODULE:FUNCTION (train, evaluate, doctor, data) are rows and a reward of your
-own.
+own; rows=NAME is a public set such as gsm8k, as is prompts.source=NAME.
 hosts=auto or hosts=ADDRESS:PORT,COUNT,INDEX starts one of several processes.
 """
 
@@ -107,6 +107,7 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
   # A doctor reads the metrics of a run that is named, not of one that may be there.
   needs_workdir = ("workdir" in parameters
                    and parameters["workdir"].default is inspect.Parameter.empty)
+  if sets.find_set(own.get("rows"), "rows"): values["prompts.source"] = str(own.pop("rows"))
   config = _override(load.load_config(name, over), values)
   if any(own.values()):
     folder = given_workdir or (name if default == name else None)
@@ -128,7 +129,7 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
   return call, workdir
 
 
-def _use_own(config, command, workdir, default, rows, reward):
+def _use_own(config, command, workdir, default, rows=None, reward=None):
   """(the config with the rows of a file or data set, and the reward MODULE:FUNCTION; workdir)"""
   if reward is not None:
     if ":" not in reward: raise ValueError(f"reward={reward!r}: MODULE:FUNCTION of a module here.")
@@ -149,7 +150,8 @@ def _join_options(words):
 
 
 def _override(config, values):
-  """The config with keys set to the values that texts stand for."""
+  """The config with keys set to the values that texts stand for, the source of prompts first."""
+  values = sets.change_source(config, values)
   for key, value in values.items():
     keys.check_exists(config, key.partition("[")[0])
     section, _, name = key.rpartition(".")

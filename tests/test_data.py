@@ -6,6 +6,7 @@ import shutil
 import jax
 import pytest
 
+from rlx.core import records
 from rlx.io import tokenizer
 from rlx.loops import record
 from rlx.tools import data
@@ -80,6 +81,32 @@ def test_dialogues_are_shown_with_what_is_learned(tmp_path, tiny_files, capsys):
       {"shortest": 2, "25%": 2, "median": 2, "75%": 8, "95%": 8, "longest": 8}, count=2, limit=8,
       key="rollouts.max_tokens")
   assert "action, 3 tokens\n  12<eos>\n" in capsys.readouterr().out
+
+
+def read_set(rows, split):
+  """A set's reader, which drops rows, and one prompt that its verifier cannot judge."""
+  for i, row in enumerate(rows):
+    name = f"{split}/{i}"
+    if row["question"].startswith("d"): yield records.Dropped(name, "proofs")
+    else:
+      yield records.Prompt(
+          id=name, text=row["question"], is_public=True, verifier="math_answer.final",
+          answer="nan" if row["question"].startswith("c") else "1")
+
+
+def test_what_a_set_drops_is_shown(config, capsys):
+  config.prompts.columns = {}
+  with config.ignore_type(): config.prompts.dataset = "tests.test_data:read_set"
+  config.prompts.limit, config.prompts.per_step = None, 1
+  train = data.main(config)["train"]
+  assert (train["rows"], train["used"]) == (7, 1)
+  counts = {reason: (d["count"], d["first"][0]["id"]) for reason, d in train["dropped"].items()
+            if d["count"]}
+  assert counts == {
+      "proofs": (2, "train/5"), "longer than prompts.max_tokens=6": (1, "train/2"),
+      "duplicates": (1, "train/3"), "cannot be judged by the verifier": (1, "train/1"),
+      "also in the evaluation split": (1, "train/4")}
+  assert "proofs" in capsys.readouterr().out
 
 
 def test_a_refusal_comes_after_what_was_read(config, capsys):

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from rlx.build import (
-    keys, models as build_models, options as options_lib, prompts as build_prompts, updates)
+    keys, models as build_models, options as options_lib, prompts as build_prompts, sets, updates)
 from rlx.core import records, resolve, rng
 from rlx.core.options import key
 from rlx.io import tokenizer as tokenizer_io, weights
@@ -92,6 +92,7 @@ def build_sft(config: keys.Config) -> Sft:
     ValueError: one line with the key, its value and what is allowed.
   """
   c = config
+  sets.fill(c)
   if c.lora.rank: raise ValueError(f"lora.rank={c.lora.rank}: 0; sft trains all parameters.")
   demonstrate = resolve.bind("prompts.datasets", c.sft.target, "sft.target", n_given=2)
   mesh = sharding.make_mesh(**c.mesh)

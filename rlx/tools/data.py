@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from rlx.build import (
-    keys, models as build_models, prompts as build_prompts, run as build_run, sft as build_sft,
-    verifiers as build_verifiers)
+    keys, models as build_models, prompts as build_prompts, run as build_run, sets,
+    sft as build_sft, verifiers as build_verifiers)
 from rlx.core import records, resolve
 from rlx.io import terminal
 from rlx.stages import dialogue, texts as texts_lib
@@ -33,16 +33,18 @@ class Split:
 
   Attributes:
     rows: all that were read.
-    dropped: {reason: prompts}, in the order of the filters.
+    dropped: {reason: prompts, or rows that a set's reader drops}, in the order of the filters.
     used: what is left; None: a refusal came before.
   """
   rows: list[records.Prompt] = dataclasses.field(default_factory=list)
-  dropped: dict[str, list[records.Prompt]] = dataclasses.field(default_factory=dict)
+  dropped: dict[str, list[records.Prompt | records.Dropped]] = dataclasses.field(
+      default_factory=dict)
   used: list[records.Prompt] | None = None
 
-  def note(self, reason: str, prompts: list[records.Prompt], kept: list[records.Prompt]) -> None:
+  def note(self, reason: str, prompts: list, kept: list[records.Prompt]) -> None:
     """Takes down what a filter drops, see `filters.Report`."""
-    if not self.dropped: self.rows = prompts  # The first filter gets all.
+    if not self.dropped:  # The first filter gets all.
+      self.rows = [p for p in prompts if isinstance(p, records.Prompt)]
     ids = {p.id for p in kept}
     self.dropped[reason] = [p for p in prompts if p.id not in ids]
 
@@ -62,6 +64,7 @@ def main(config: keys.Config, *, examples: str = "2", json: str | None = None) -
       read before is printed first.
   """
   if not examples.isdigit(): raise ValueError(f"examples={examples!r}: a number of prompts.")
+  sets.fill(config)
   keys.check(config)
   texts, dialogues = build_prompts.texts_and_dialogues(
       config, build_models.load_tokenizer(config))
@@ -105,7 +108,7 @@ def _load(config: keys.Config, texts: texts_lib.Texts
     gone = {p.id for prompts in split.dropped.values() for p in prompts}
     split.used = used
     if more := [p for p in split.rows if p.id not in ids and p.id not in gone]:
-      split.dropped[f"more than {key}={most}"] = more
+      split.dropped[f"more than {key}={most}"] = [*more]
   return splits, None
 
 
@@ -121,10 +124,13 @@ def _describe(config: keys.Config, texts: texts_lib.Texts, dialogues: dialogue.D
     lengths = [sum(len(ids) for _, ids in segments) for segments in learned.values()]
     tokens["demonstrations"] = dict(_quantiles(lengths), limit=config.rollouts.max_tokens,
                                     key="rollouts.max_tokens")
-  def start(p: records.Prompt) -> dict[str, Any]:
+  unread = [p for prompts in split.dropped.values() for p in prompts
+            if isinstance(p, records.Dropped)]
+  def start(p: records.Prompt | records.Dropped) -> dict[str, Any]:
+    if isinstance(p, records.Dropped): return dict(id=p.id)
     return dict(id=p.id, tokens=len(ids_of[p.id]), text=p.text[:_LETTERS])
   return dict(
-      source=_source(config, name), rows=len(split.rows),
+      source=_source(config, name), rows=len(split.rows) + len(unread),
       used=None if split.used is None else len(split.used),
       dropped={reason: dict(count=len(prompts), first=[start(p) for p in prompts[:examples]])
                for reason, prompts in split.dropped.items()},
@@ -205,7 +211,8 @@ def _print(figures: dict[str, dict]) -> None:
          for name, x in figures.items()])
   table(("split", "dropped because", "rows", "such as"),
         [(name, reason, d["count"], "\n".join(
-            terminal.line(f"{p['id']} ({p['tokens']} tokens): {p['text']!r}") for p in d["first"]))
+            terminal.line(f"{p['id']} ({p['tokens']} tokens): {p['text']!r}" if "text" in p else
+                          p["id"]) for p in d["first"]))
          for name, x in figures.items() for reason, d in x["dropped"].items() if d["count"]])
   table(("split", "tokens of", "number", *QUANTILES, "at most"),
         [(name, what, t["count"], *(t.get(q, "-") for q in QUANTILES), f"{t['key']}={t['limit']}")
