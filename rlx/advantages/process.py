@@ -57,7 +57,7 @@ def rloo(rewards_BT: Array, learn_BT: Array, learn_PG: Array, *, gamma: ranges.S
 
     Two completions of 2 and 10 tokens with a total of 1 each: the first tokens have 0.8 and -4.
 
-    >>> learn_BT = jnp.arange(10) < jnp.array([[2], [10]])
+    >>> learn_BT = jnp.arange(10)[None] < jnp.array([[2], [10]])
     >>> rewards_BT = learn_BT / jnp.array([[2.], [10.]])
     >>> advantages_BT = process.rloo(rewards_BT, learn_BT, jnp.ones((1, 2), bool))
     >>> [round(float(x), 2) for x in advantages_BT[:, 0]]
@@ -95,7 +95,7 @@ def totals_loo(rewards_BT: Array, learn_BT: Array, learn_PG: Array, *,
   Example:
     Totals of 1 each, in 2 and in 4 tokens.
 
-    >>> learn_BT = jnp.arange(4) < jnp.array([[2], [4]])
+    >>> learn_BT = jnp.arange(4)[None] < jnp.array([[2], [4]])
     >>> process.totals_loo(learn_BT / jnp.array([[2.], [4.]]), learn_BT, jnp.ones((1, 2), bool))
     Array([[ 0.  , -0.5 ,  0.  ,  0.  ],
            [ 0.  , -0.25, -0.5 , -0.75]], dtype=float32)
