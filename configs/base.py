@@ -452,8 +452,8 @@ def declared():
       coef=Option(0.0, ranges.NOT_NEGATIVE),  # 0: off, without a forward pass of the reference
       kind=Option("k3", "rlx.losses.divergence:KINDS"),  # with +: straight-through forms
       place=choice("loss", "reward"),      # "reward" adds the reward term "kl"
-      # Whether the loss is weighted with the policy ratio: with k1 or k3 the gradient is then that of
-      # the KL in every minibatch.
+      # Whether the loss is weighted with the policy ratio: with k1 or k3 its gradient is then that
+      # of the KL in every minibatch.
       off_policy=False,
       # KL in nats per token for an adaptive coefficient.
       target=Option(placeholder(float), POSITIVE),

@@ -57,10 +57,11 @@ def rloo(rewards_BT: Array, learn_BT: Array, learn_PG: Array, *, gamma: ranges.S
 
     Two completions of 2 and 10 tokens with a total of 1 each: the first tokens have 0.8 and -4.
 
-    >>> learn_BT = jnp.arange(10) < jnp.array([[2], [10]])
-    >>> process.rloo(learn_BT / jnp.array([[2.], [10.]]), learn_BT,
-    ...              jnp.ones((1, 2), bool))[:, 0].round(2)
-    Array([ 0.8, -4. ], dtype=float32)
+    >>> learn_BT = jnp.arange(10)[None] < jnp.array([[2], [10]])
+    >>> rewards_BT = learn_BT / jnp.array([[2.], [10.]])
+    >>> advantages_BT = process.rloo(rewards_BT, learn_BT, jnp.ones((1, 2), bool))
+    >>> [round(float(x), 2) for x in advantages_BT[:, 0]]
+    [0.8, -4.0]
   """
   rewards_PGT, mean_PG, n_P1 = _groups(rewards_BT, learn_BT, learn_PG)
   rivals_P1 = jnp.maximum(n_P1 - 1, 1).astype(mean_PG.dtype)
@@ -87,18 +88,17 @@ def totals_loo(rewards_BT: Array, learn_BT: Array, learn_PG: Array, *,
   E[sum_t r_t], for completions of any length. `rloo` and `grpo` are biased by their length term.
 
   Source: RLOO, Ahmadian et al. 2024, arXiv:2402.14740, with the sum of process rewards as its
-  reward and the rewards before t, which the token does not change, left out. Differs from the paper:
-  it has one reward for the completion.
+  reward and the rewards before t, which the token does not change, left out. Differs from the
+  paper: it has one reward for the completion.
 
   Args, Returns: as `rloo`.
   Example:
-    Totals of 1 each, in 2 and in 10 tokens.
+    Totals of 1 each, in 2 and in 4 tokens.
 
-    >>> learn_BT = jnp.arange(10) < jnp.array([[2], [10]])
-    >>> process.totals_loo(learn_BT / jnp.array([[2.], [10.]]), learn_BT,
-    ...                    jnp.ones((1, 2), bool))[:, :2].round(2)
-    Array([[ 0. , -0.5],
-           [ 0. , -0.1]], dtype=float32)
+    >>> learn_BT = jnp.arange(4)[None] < jnp.array([[2], [4]])
+    >>> process.totals_loo(learn_BT / jnp.array([[2.], [4.]]), learn_BT, jnp.ones((1, 2), bool))
+    Array([[ 0.  , -0.5 ,  0.  ,  0.  ],
+           [ 0.  , -0.25, -0.5 , -0.75]], dtype=float32)
   """
   returns_BT = _to_go(rewards_BT, learn_BT, learn_PG, gamma)
   first_B1 = jnp.argmax(learn_BT, axis=1)[:, None]

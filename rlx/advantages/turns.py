@@ -126,10 +126,10 @@ def totals_loo(rewards_BT: Array, turn_BT: Array, learn_BT: Array, learn_PG: Arr
 
     A_ik = G_ik - mean_{j != i} G_j0      G as in `loo`
 
-  The baseline is one number for all turns of an episode and a function of the other episodes only, so
-  that it adds nothing to the expected gradient, whatever the numbers of turns are. `loo` gives 0 to
-  the turns that no other episode has; the joint baseline of `grpo` is subtracted once for each later
-  turn, so that its weight is the number of turns, which the policy chooses.
+  The baseline is one number for all turns of an episode and a function of the other episodes only,
+  so that it adds nothing to the expected gradient, whatever the numbers of turns are. `loo` gives 0
+  to the turns that no other episode has; the joint baseline of `grpo` is subtracted once for each
+  later turn, so that its weight is the number of turns, which the policy chooses.
 
   Source: RLOO, Ahmadian et al. 2024, arXiv:2402.14740, with the sum of the rewards of turns, see
   `process.totals_loo`. Differs from the paper: it has one action, the completion.

@@ -41,7 +41,8 @@ def expected_gradient(estimate):
   learn_BT = np.arange(T) < lengths_B[:, None]
   rewards_BT = np.where(learn_BT, REWARDS_TA[np.arange(T), tokens_BT], np.nan)
   with jax.enable_x64(True):
-    advantages_BT = np.asarray(estimate(rewards_BT, learn_BT, np.ones((len(pairs_B) // G, G), bool)))
+    learn_PG = np.ones((len(pairs_B) // G, G), bool)
+    advantages_BT = np.asarray(estimate(rewards_BT, learn_BT, learn_PG))
   weight_B = np.repeat(np.prod(p_PG.reshape(-1, G), axis=1), G) / G
   return np.einsum("b,bt,btsa->sa", weight_B, advantages_BT, score(tokens_BT, lengths_B)[1])
 
@@ -49,7 +50,8 @@ def expected_gradient(estimate):
 def exact_gradient():
   """Of E[sum of rewards]."""
   tokens_BT, lengths_B, probability_B = completions()
-  total_B = np.sum(REWARDS_TA[np.arange(T), tokens_BT] * (np.arange(T) < lengths_B[:, None]), axis=1)
+  learn_BT = np.arange(T) < lengths_B[:, None]
+  total_B = np.sum(REWARDS_TA[np.arange(T), tokens_BT] * learn_BT, axis=1)
   return np.einsum("b,btsa->sa", probability_B * total_B, score(tokens_BT, lengths_B)[1])
 
 
