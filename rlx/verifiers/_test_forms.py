@@ -184,7 +184,7 @@ def _statements(where, test, meta):
   setup = [meta.get(key) or "" for key in ("test_imports", "test_setup_code")]
   setup = ["\n".join(text) if isinstance(text, (list, tuple)) else text for text in setup]
   try:
-    source = "\n".join(textwrap.dedent(text).strip() for text in (*setup, test))
+    source = "\n".join(textwrap.dedent(text).strip() for text in (*setup, test) if text)
     return _complete(source, meta.get("entry_point"))
   except (SyntaxError, ValueError, RecursionError, MemoryError, TypeError) as e:
     problem = e if type(e) is ValueError else f"it is no Python: {e}"
@@ -209,12 +209,12 @@ def _complete(source, entry_point):
   bound |= {n.asname or n.name for n in nodes if isinstance(n, ast.alias)}
   own = sorted(n for n in names - bound - {"eval", "exec", "print"}
                if not isinstance(getattr(builtins, n, int), type))
-  own = own if names <= {*bound, *dir(builtins)} else []
+  imported = {a.name for n in nodes if isinstance(n, ast.ImportFrom) and n.module == "solution"
+              for a in n.names}
+  if imported or not names <= {*bound, *dir(builtins)}: own = []
   _check_shared(nodes, {f"{name}()" for name in own})
   bound |= {n.name for n in nodes if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
-  used = {*own, *(names - bound - {*dir(builtins)})}
-  used |= {a.name for n in nodes if isinstance(n, ast.ImportFrom) and n.module == "solution"
-           for a in n.names}
+  used = {*own, *imported, *(names - bound - {*dir(builtins)})}
   return source, own, used
 
 
@@ -259,5 +259,6 @@ def _any_digits():
 
 
 def _show(value):
+  if isinstance(value, str): return repr(value[:_SHOWN])
   text = repr(value)
   return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."

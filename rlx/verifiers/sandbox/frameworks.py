@@ -52,7 +52,7 @@ class approx:
   def __eq__(self, other): return self._is_close(other, self._expected)
 
   def _is_close(self, a, b):
-    a, b = (x.tolist() if hasattr(x, "tolist") else x for x in (a, b))
+    a, b = (x.tolist() if hasattr(type(x), "tolist") else x for x in (a, b))
     if isinstance(b, dict):
       return isinstance(a, dict) and a.keys() == b.keys() and all(
           self._is_close(a[k], v) for k, v in b.items())
@@ -144,8 +144,8 @@ def _call(function, values={}):
   if code is None: return function()
   names = code.co_varnames[owner is not None:code.co_argcount - len(function.__defaults__ or ())]
   result = function(**{n: values[n] if n in values else _fixture(n, owner) for n in names})
-  if hasattr(result, "cr_code"): raise host.Refused("a test is a coroutine")
-  return next(result) if hasattr(result, "gi_code") else result
+  if isinstance(result, types.CoroutineType): raise host.Refused("a test is a coroutine")
+  return next(result) if isinstance(result, types.GeneratorType) else result
 
 
 def _fixture(name, owner):
