@@ -209,8 +209,8 @@ def _complete(source, entry_point):
   bound |= {n.asname or n.name for n in nodes if isinstance(n, ast.alias)}
   own = sorted(n for n in names - bound - {"eval", "exec", "print"}
                if not isinstance(getattr(builtins, n, int), type))
-  imported = {a.name for n in nodes if isinstance(n, ast.ImportFrom) and n.module == "solution"
-              for a in n.names}
+  imported = {a.name for n in nodes if isinstance(n, (ast.Import, ast.ImportFrom))
+              for a in n.names if "solution" in (a.name, getattr(n, "module", None))}
   if imported or not names <= {*bound, *dir(builtins)}: own = []
   _check_shared(nodes, {f"{name}()" for name in own})
   bound |= {n.name for n in nodes if isinstance(n, (ast.FunctionDef, ast.ClassDef))}

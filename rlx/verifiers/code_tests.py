@@ -117,7 +117,7 @@ def _describe_problem(tests, problems, constants):
     place = statements[int(i)]
     return f"tests[{place}] is {tests[place][0][:100]!r}: {problem}", None
   if constants is None: return None, None
-  words = [f"{name} that {does}" for name, does in constants.items()]
+  words = [f"{name} that {does}"[:100] for name, does in constants.items()]
   calls: dict = {}
   for test in [t for t in tests if isinstance(t, dict) and "function" in t]:
     calls.setdefault(test["function"], []).append(test)
