@@ -46,16 +46,17 @@ def find(text: str, names: Collection[str] = (), reads_input: bool = False) -> s
              for name in map(re.escape, names)]
   def rank(block):
     is_python, code = block
-    return (sum(bool(d.search(code)) for d in defines) + bool(reads_input and _READS.search(code)),
-            bool(is_python), bool(is_python) or _is_code(code))
+    found = sum(bool(d.search(code)) for d in defines)
+    return (found + bool(reads_input and _READS.search(code)),
+            bool(is_python) and _does_something(code) is not False, bool(_does_something(code)))
   return max(reversed(readable), key=rank, default=(None, ""))[1]
 
 
 def _split(lines):
   """Returns ([(is it Python? None: another language, code)] of the closed blocks, has it fences?)."""
   i, blocks, knows_strings = 0, [], True
-  if (end := _end(lines, 0, "```")) and not _FENCE.match(lines[end])[3].strip() and _is_code(
-      code := "\n".join(lines[:end])):  # The prompt has opened this block.
+  if (end := _end(lines, 0, "```")) and not _FENCE.match(lines[end])[3].strip() and (
+      _does_something(code := "\n".join(lines[:end]))):  # The prompt has opened this block.
     blocks.append((False, code))
     i = end + 1
   is_fenced = bool(blocks)
@@ -71,7 +72,8 @@ def _split(lines):
       knows_strings &= is_python is None
       end = next((j for j in range(i, len(lines)) if _closes(lines[j], mark)), None)
     if end is None: break
-    blocks.append((is_python, _dedent(lines[i:end], len(indent))))
+    code = _dedent(lines[i:end], len(indent))
+    blocks.append((None if code.startswith(">>>") else is_python, code))
     i = end + (not _FENCE.match(lines[end])[3].strip())  # A fence with a language opens the next.
   return blocks, is_fenced
 
@@ -108,10 +110,10 @@ def _dedent(lines, indent):
   return textwrap.dedent(code) if first[:1].isspace() else code
 
 
-def _is_code(text):
-  """Tells whether a text is Python that does something, unlike `7` or `Answer`."""
+def _does_something(text):
+  """Tells whether Python is more than values, such as `7` or `Answer`; None if it is no Python."""
   try:
     with warnings.catch_warnings(action="ignore"): body = ast.parse(textwrap.dedent(text)).body
   except (SyntaxError, ValueError, RecursionError, MemoryError):
-    return False
+    return None
   return any(not isinstance(node, ast.Expr) or isinstance(node.value, ast.Call) for node in body)

@@ -1,11 +1,15 @@
 """Reads tests of code in the forms of public data sets; code_tests.py describes them."""
 import ast
+import base64
 import builtins
 import contextlib
+import io
 import json
 import math
+import pickle
 import sys
 import textwrap
+import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,6 +18,7 @@ from rlx.verifiers.sandbox import inside
 # Dicts of programs and calls, or (source, names of builtins that are functions of the solution).
 Tests = list[Any]
 _SHOWN = 150  # Characters of a value in a message.
+_UNPACKED = 2**28  # Bytes of tests that are compressed.
 # What the test's process does not share with the solution.
 _UNSHARED = {"tempfile", "subprocess", "inspect", "mock", "redirect_stdout", "redirect_stderr",
              "sys.stdin", "sys.stdout", "sys.stderr", "open()", "input()"}
@@ -35,7 +40,8 @@ def read_tests(meta: Mapping[str, Any]) -> tuple[Tests, set[str]]:
       raise ValueError(f"tests that are nested too deeply: {_show(meta['tests'])}") from None
     if not given: raise ValueError(f"a prompt without tests: meta['tests'] is "
                                    f"{_show(meta.get('tests'))}")
-    tests, names = [], set()
+    tests: Tests = []
+    names: set[str] = set()
     for where, test in given:
       if isinstance(test, str):
         source, own, used = _statements(where, test, meta)
@@ -49,7 +55,7 @@ def read_tests(meta: Mapping[str, Any]) -> tuple[Tests, set[str]]:
 
 def _list(tests, meta) -> Iterator[tuple[str, Any]]:
   """Yields (where, test) of all tests: Python, or the dict of a program or call."""
-  tests = _loaded(tests)
+  tests = _load(tests)
   if isinstance(tests, str): tests = [tests] if tests.strip() else []
   if isinstance(tests, Mapping):
     keys = next((keys for keys in (("inputs", "outputs"), ("input", "output"))
@@ -60,7 +66,7 @@ def _list(tests, meta) -> Iterator[tuple[str, Any]]:
     tests = [tests]
   if not isinstance(tests, (list, tuple)): return
   for i, test in enumerate(tests):
-    where, test = f"tests[{i}]", _loaded(test)
+    where, test = f"tests[{i}]", _load(test)
     if isinstance(test, Mapping):
       yield where, _dict(where, test, meta)
     elif isinstance(test, str):
@@ -69,13 +75,28 @@ def _list(tests, meta) -> Iterator[tuple[str, Any]]:
       raise ValueError(f"{where} is {_show(test)}; a text or a dict of input and output is read")
 
 
-def _loaded(tests):
+def _load(tests):
   """Returns what a text stands for if it is JSON, or Python, of a list or dict; else the text."""
+  if isinstance(tests, str) and tests.startswith("eJ"): tests = _unpack(tests)
   if not isinstance(tests, str) or tests.lstrip()[:1] not in ("[", "{"): return tests
   for load in (json.loads, ast.literal_eval):
     with contextlib.suppress(ValueError, SyntaxError, MemoryError, TypeError):
       return load(tests.strip())
   return tests
+
+
+class _Text(pickle.Unpickler):
+  """Reads a text, and refuses whatever names code."""
+
+  def find_class(self, module, name): raise pickle.UnpicklingError
+
+
+def _unpack(text):
+  """Returns the JSON in a private test of LiveCodeBench: base64 of zlib of a pickled text."""
+  with contextlib.suppress(ValueError, zlib.error, pickle.UnpicklingError, EOFError):
+    packed = base64.b64decode(text, validate=True)
+    return _Text(io.BytesIO(zlib.decompressobj().decompress(packed, _UNPACKED))).load()
+  return text
 
 
 def _pairs(tests, inputs, outputs, meta):
@@ -84,7 +105,7 @@ def _pairs(tests, inputs, outputs, meta):
   if len(given) != len(expected):
     raise ValueError(f"tests have {len(given)} {inputs} and {len(expected)} {outputs}")
   name = tests.get("fn_name") or (
-      None if all(_joined(x) is not None for x in given) else _function_of(tests, meta))
+      None if all(_join(x) is not None for x in given) else _function_of(tests, meta))
   # The results of some functions stand in a list each.
   is_listed = all(isinstance(x, (list, tuple)) and len(x) == 1 for x in expected)
   for i, pair in enumerate(zip(given, expected)):
@@ -108,7 +129,7 @@ def _dict(where, test, meta):
 
 def _function_of(test, meta):
   """Returns the name of the function that a test calls, None if nothing names it."""
-  of_test, of_row = (_loaded(x.get("metadata")) for x in (test, meta))
+  of_test, of_row = (_load(x.get("metadata")) for x in (test, meta))
   named = [test.get("fn_name"), *(of.get("func_name") for of in (of_test, of_row)
                                   if isinstance(of, Mapping)),
            *(meta.get(key) for key in ("entry_point", "fn_name", "func_name"))]
@@ -117,7 +138,7 @@ def _function_of(test, meta):
 
 
 def _program(places, given, expected, meta):
-  texts = [_joined(x) for x in (given, expected)]
+  texts = [_join(x) for x in (given, expected)]
   for place, value, text in zip(places, (given, expected), texts):
     if text is None: raise ValueError(f"{place} is {_show(value)}; a text is allowed")
     try:
@@ -129,7 +150,7 @@ def _program(places, given, expected, meta):
   return dict(input=texts[0], output=texts[1], tolerance=_tolerance(meta))
 
 
-def _joined(value):
+def _join(value):
   """Returns a text, which a list of its lines may stand for; None for another value."""
   if isinstance(value, (list, tuple)) and all(isinstance(x, str) for x in value):
     return "\n".join(value)

@@ -52,6 +52,7 @@ def test_solutions(unsafe):
     ("```\nf(1)\n```\n```\nf\n```", "f(1)"), ("```\n1\n```\n```\n2\n```", "2"),
     ("```c++\nf\n```", "f"), ("```{.python}\nf\n```\n```pycon\n>>> 1\n```", "f"),
     ("```solve.py\nf\n```\n```sh\nf\n```", "f"), ("~~~python\nf\n~~~\n~~~\n1\n~~~", "f"),
+    ("```py\ng()\n```\n```py\n>>> f()\n```\n```py\n7\n```", "g()"),
     ("```py\na\n```python\nb\n```", "b"), ("````py\na\n```\nb\n````", "a\n```\nb"),
     # Indented, and fences within strings of the code.
     ("1.\n   ```py\n   if f:\n     a\n   ```", "if f:\n  a"),
@@ -92,15 +93,18 @@ def of_case(line):
 @sandbox.needed
 def test_tests_and_completions_as_they_are_published():
   rows, prompts = zip(*map(of_case, (cases.FOLDER / "code_cases.jsonl").read_text().splitlines()))
-  for row, (problem, constant) in zip(rows, code_tests.inspect(prompts)):
+  judged = []
+  for row, p, (problem, constant) in zip(rows, prompts, code_tests.inspect(prompts)):
+    if "No module named 'numpy'" in (problem or ""): continue  # The sandbox has the system's.
     for found, known in ((problem, row.get("refused")), (constant, row.get("constant"))):
       assert known in (found or "") if known else found is None, (row, problem, constant)
+    if "right" in row: judged.append((row, p))
+  assert len(judged) > 100
 
-  def check(i):
-    if "right" in rows[i]:
-      assert code_tests.passed(prompts[i], rows[i]["completion"]) == rows[i]["right"], rows[i]
+  def check(case):
+    assert code_tests.passed(case[1], case[0]["completion"]) == case[0]["right"], case[0]
 
-  sandbox.at_once(check, range(len(rows)))
+  sandbox.at_once(check, judged)
 
 
 LONG = "1" * 10**6

@@ -20,7 +20,7 @@ class _Raises:
 
   def __exit__(self, kind, error, trace):
     if error is None: raise AssertionError(f"did not raise {self._expected}")
-    if not isinstance(error, host.caught(self._expected)): return False
+    if not isinstance(error, host.catch(self._expected)): return False
     self.type, self.value, self.exception = kind, error, error
     if self._match is not None: self.match(self._match)
     host.note_assert()

@@ -505,9 +505,9 @@ class Exceptions:
     if str(error) != text: error.args = (text,)
     return error
 
-  def caught(self, kinds):
+  def catch(self, kinds):
     """Returns the classes that `except kinds` catches, a tuple."""
-    if isinstance(kinds, tuple): return tuple(itertools.chain(*map(self.caught, kinds)))
+    if isinstance(kinds, tuple): return tuple(itertools.chain(*map(self.catch, kinds)))
     if isinstance(kinds, Function):
       return tuple(c for c in self._classes.values() if c.__name__ == kinds.name)
     return (Exception, SystemExit) if kinds is BaseException else (kinds,)
@@ -529,12 +529,12 @@ class Names(dict):
     super().__init__(
         __name__="__main__", __builtins__={k: v for k, v in known.items() if k not in own},
         math=math, cmath=cmath, _is=_is, _statement=self._statement, _assert=self.note_assert,
-        _caught=self.caught, _collect=self._collect)
+        _caught=self.catch, _collect=self._collect)
     self._calls, self._own, self.has_assert = calls, own, False
 
   def note_assert(self): self.has_assert = True
 
-  def caught(self, kinds): return self._calls.exceptions.caught(kinds)
+  def catch(self, kinds): return self._calls.exceptions.catch(kinds)
 
   def _statement(self, function, *arguments, **keywords):
     if isinstance(function, Function):
