@@ -47,8 +47,9 @@ def find(text: str, names: Collection[str] = (), reads_input: bool = False) -> s
   def rank(block):
     is_python, code = block
     found = sum(bool(d.search(code)) for d in defines)
-    return (found + bool(reads_input and _READS.search(code)),
-            bool(is_python) and _does_something(code) is not False, bool(_does_something(code)))
+    does = _does_something(code)
+    return (found + bool(reads_input and _READS.search(code)), bool(is_python),
+            does is not False if is_python else bool(does))
   return max(reversed(readable), key=rank, default=(None, ""))[1]
 
 
