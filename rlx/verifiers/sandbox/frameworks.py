@@ -115,8 +115,18 @@ class _TestCase(_unittest.TestCase):
     return raises(expected_exception, *call, match=expected_regex, **keywords)
 
 
+class _Runner:
+
+  def __init__(self, *arguments, **keywords): pass
+
+  def run(self, suite):
+    for case in suite:
+      if isinstance(case, _TestCase): _run_method(case, case._testMethodName)
+      else: self.run(case)
+
+
 unittest = types.ModuleType("unittest")
-vars(unittest).update(vars(_unittest), TestCase=_TestCase, main=main)
+vars(unittest).update(vars(_unittest), TestCase=_TestCase, TextTestRunner=_Runner, main=main)
 pytest = types.SimpleNamespace(**globals())
 
 
@@ -126,12 +136,15 @@ def collect(*tests):
     if not isinstance(test, type): _run(test)
     elif issubclass(test, _TestCase) or test.__name__.startswith("Test"):
       for name in [n for n in dir(test) if n.startswith("test")]:
-        one = test()
-        for before in ("setUpClass", "setup_class", "setUp", "setup_method"):
-          _call(getattr(one, before, lambda: None), dict(method=name))
-        for row in getattr(test, "parameters", [{}]): _run(getattr(one, name), row)
-        for after in ("tearDown", "teardown_method"):
-          _call(getattr(one, after, lambda: None), dict(method=name))
+        for row in getattr(test, "parameters", [{}]): _run_method(test(), name, row)
+
+
+def _run_method(one, name, row={}):
+  def prepare(*steps):
+    for step in steps: _call(getattr(one, step, lambda: None), dict(method=name))
+  prepare("setUpClass", "setup_class", "setUp", "setup_method")
+  _run(getattr(one, name), row)
+  prepare("tearDown", "teardown_method")
 
 
 def _run(test, row={}):

@@ -384,14 +384,14 @@ class Function:
   """A function of the solution, or a method of an object of the solution."""
 
   def __init__(self, calls, name, owner=None):
-    self.calls, self.name, self.owner = calls, name, owner
+    self._calls, self._name, self._owner = calls, name, owner
 
   def __call__(self, *arguments, **keywords):
-    return self.calls.make(self, arguments, keywords)
+    return self._calls.make(self, arguments, keywords)
 
   def __getattr__(self, name):
     if name.startswith("__"): raise AttributeError(name)
-    return self.calls.make(getattr, (self, name))
+    return self._calls.make(getattr, (self, name))
 
 
 class Object:
@@ -435,7 +435,8 @@ def name_object(x):
   """Returns the JSON of an object or function of the solution, or of a builtin; else None."""
   if isinstance(x, Object): return ["object", x._index]
   if isinstance(x, Function):
-    return ["method", [name_object(x.owner), x.name]] if x.owner is not None else ["name", x.name]
+    if x._owner is not None: return ["method", [name_object(x._owner), x._name]]
+    return ["name", x._name]
   for kind, module in (("name", builtins), ("operator", operator)):
     if callable(x) and getattr(module, getattr(x, "__name__", ""), None) is x:
       return [kind, x.__name__]
@@ -459,7 +460,7 @@ class Calls:
     text = json.dumps(step)
     has_object = '["object", ' in text  # In a string, the quotes are escaped.
     may_be_object = (function is getattr or function in OPERATORS or isinstance(function, Function)
-                     and function.owner is None and function.name[:1].isupper())
+                     and function._owner is None and function._name[:1].isupper())
     returns = "nothing" if is_statement else "object" if may_be_object else "value"
     steps = [*self._steps, step] if has_object else [step]
     value, changed = self._result(dict(steps=steps, returns=returns), text)
@@ -509,7 +510,7 @@ class Exceptions:
     """Returns the classes that `except kinds` catches, a tuple."""
     if isinstance(kinds, tuple): return tuple(itertools.chain(*map(self.catch, kinds)))
     if isinstance(kinds, Function):
-      return tuple(c for c in self._classes.values() if c.__name__ == kinds.name)
+      return tuple(c for c in self._classes.values() if c.__name__ == kinds._name)
     return (Exception, SystemExit) if kinds is BaseException else (kinds,)
 
 
@@ -527,7 +528,7 @@ class Names(dict):
   def __init__(self, calls, own):
     known = dict(vars(builtins), __import__=self._import, isinstance=_isinstance)
     super().__init__(
-        __name__="__main__", __builtins__={k: v for k, v in known.items() if k not in own},
+        __name__="__main__", __file__="test.py", __builtins__={k: v for k, v in known.items() if k not in own},
         math=math, cmath=cmath, _is=_is, _statement=self._statement, _assert=self.note_assert,
         _caught=self.catch, _collect=self._collect)
     self._calls, self._own, self.has_assert = calls, own, False
@@ -538,7 +539,7 @@ class Names(dict):
 
   def _statement(self, function, *arguments, **keywords):
     if isinstance(function, Function):
-      function.calls.make(function, arguments, keywords, is_statement=True)
+      function._calls.make(function, arguments, keywords, is_statement=True)
       return
     function(*arguments, **keywords)
     code = getattr(function, "__code__", None)
