@@ -78,7 +78,7 @@ def test_the_solution_of_a_program_reads_what_it_is_given():
 
 def test_to_find_the_solution_takes_linear_time():
   start = time.process_time()
-  for line in ("```", "```py\n'''\n```", "''' \"", "    ```\n\"\"\"", "<think>", "a\"", "```py"):
+  for line in ("```", "```py\n'''\n```", "''' \"", "```py\n\\'''\n```", "<think>", "a\"", "```py"):
     _solution.find(f"{line}\n" * 20000, ["f"])
   assert time.process_time() - start < 20
 

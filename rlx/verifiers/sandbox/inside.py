@@ -304,7 +304,6 @@ def call_steps(names, steps, returns):
     try:
       results.append(function(*arguments, **keywords))
     except (Exception, SystemExit) as e:
-      if step is not steps[-1]: raise
       return describe_exception(e), []
   changed = [encode(a) for a in select_mutable(arguments, keywords)] if returns == "nothing" else []
   result = None if returns == "nothing" else results[-1]
