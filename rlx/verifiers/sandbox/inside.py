@@ -578,11 +578,11 @@ def _isinstance(x, kinds):
 
 class _Statements(ast.NodeTransformer):
   """Replaces statements f(x) by _statement(f, x), `is`, and what `except` catches, and notes which
-  asserts are run."""
+  asserts hold."""
 
   def visit_Assert(self, node):
     self.generic_visit(node)
-    return [ast.Expr(_call("_assert")), node]
+    return [node, ast.Expr(_call("_assert"))]
 
   def visit_Expr(self, node):
     self.generic_visit(node)
@@ -627,7 +627,7 @@ def compile_test(source):
 
 
 def run_test(code, calls, own):
-  """Runs a test; raises an exception if it fails. Returns: was an assert run?"""
+  """Runs a test; raises an exception if it fails. Returns: did an assert hold?"""
   if "random" in code.co_names: __import__("random").seed(0)  # The calls of all runs are the same.
   names = Names(calls, own)
   exec(code, names)
