@@ -54,7 +54,8 @@ def find(text: str, names: Collection[str] = (), reads_input: bool = False) -> s
 
 
 def _split(lines):
-  """Returns ([(is it Python? None: another language, code)] of the closed blocks, has it fences?)."""
+  """Returns [(is it Python? None: another language, code)] of the closed blocks, and whether there
+  are fences."""
   i, blocks, knows_strings = 0, [], True
   if (end := _end(lines, 0, "```")) and not _FENCE.match(lines[end])[3].strip() and (
       _does_something(code := "\n".join(lines[:end]))):  # The prompt has opened this block.

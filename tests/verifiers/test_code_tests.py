@@ -48,7 +48,8 @@ def test_solutions(unsafe):
     ("```python\na = 1", ""), ("", ""),
     # The one that defines f, of those the last; in Python, unless there is none.
     ("```py\nf = 1\n```\n```\n7\n```", "f = 1"), ("```py\nf = 1\n```\n```py\nf()\n```", "f = 1"),
-    ("```py\nf = 1\n```\n```py\nf = 2\n```", "f = 2"), ("```\nf = 1\n```\n```py\nf()\n```", "f = 1"),
+    ("```py\nf = 1\n```\n```py\nf = 2\n```", "f = 2"),
+    ("```\nf = 1\n```\n```py\nf()\n```", "f = 1"),
     ("```\nf(1)\n```\n```\nf\n```", "f(1)"), ("```\n1\n```\n```\n2\n```", "2"),
     ("```c++\nf\n```", "f"), ("```{.python}\nf\n```\n```pycon\n>>> 1\n```", "f"),
     ("```solve.py\nf\n```\n```sh\nf\n```", "f"), ("~~~python\nf\n~~~\n~~~\n1\n~~~", "f"),

@@ -527,7 +527,8 @@ class Names(dict):
   def __init__(self, calls, own):
     known = dict(vars(builtins), __import__=self._import, isinstance=_isinstance)
     super().__init__(
-        __name__="__main__", __file__="test.py", __builtins__={k: v for k, v in known.items() if k not in own},
+        __name__="__main__", __file__="test.py",
+        __builtins__={k: v for k, v in known.items() if k not in own},
         math=math, cmath=cmath, _is=_is, _statement=self._statement, _assert=self.note_assert,
         _caught=self.catch, _collect=self._collect)
     self._calls, self._own, self.has_assert = calls, own, False
