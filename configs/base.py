@@ -359,6 +359,9 @@ def declared():
       # solutions run as the current user.
       test_s=Option(4, whole(1, 10**6)),
       test_mb=Option(1024, whole(1, 2**20)),
+      # How far floats may be from those that tests of code_tests expect of a program or a call,
+      # relative or absolute. 0: they are the same text or value.
+      test_tolerance=Option(0.0, ranges.SHARE),
       unsafe=False,
       # code_tests refuses prompts whose tests a constant solution passes, which ignores its
       # arguments or its stdin; True accepts them. `rlx doctor` counts them.

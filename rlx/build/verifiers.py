@@ -31,7 +31,8 @@ def pool_of(c: keys.Config, prompts: Sequence[records.Prompt]) -> pool.Pool:
       options=dict(
           judge=dict(c.verifier.judge.to_dict(), key=rng.secret(c.seed, "judge")),
           code=dict(unsafe=c.verifier.unsafe, test_s=c.verifier.test_s,
-                    test_mb=c.verifier.test_mb, total_s=0.8 * c.verifier.timeout_s)))
+                    test_mb=c.verifier.test_mb, total_s=0.8 * c.verifier.timeout_s,
+                    tolerance=c.verifier.test_tolerance)))
   # Where an environment gives the reward, no verifier is asked: the first call would check it.
   if c.environment.name is None or c.verifier.workers:
     verifiers.require({p.verifier: f"prompt {p.id!r}" for p in prompts

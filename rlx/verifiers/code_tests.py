@@ -1,18 +1,32 @@
 """Runs Python solutions against tests, in a sandbox (sandbox/sandbox.py).
 
-The solution is the completion's last closed ``` block, or the whole completion if it has none.
-`prompt.meta["tests"]` is a list of tests of two kinds:
+`_solution.find` says which block of a completion is the solution. `prompt.meta["tests"]` has tests
+of three kinds, and may be the JSON text of what it has:
 
   {"input": "1 2\\n", "output": "3\\n"}   the stdin of a program and what it has to print.
                                        Trailing spaces and trailing empty lines are ignored;
-                                       numbers are compared as text.
+                                       numbers are compared as text. A list of lines is a text.
+  {"input": "1\\n2", "output": "3",      arguments of a function, JSON on each line, and the JSON of
+   "testtype": "functional",           its result (LiveCodeBench). The function is
+   "fn_name": "add"}                   `prompt.meta["entry_point"]` or what "fn_name" or
+                                       "metadata" names; or it is a method of class `Solution`.
   "assert add(1, 2) == 3"              Python, with asserts about functions of the solution.
 
-A name that a test of the second kind uses but does not define, such as `add`, is a function of
+Instead of a list of the first two kinds there may be a dict of lists (APPS, TACO, CodeContests,
+Eurus): {"inputs": [...], "outputs": [...], "fn_name": "add"}, or "input" and "output". With
+"fn_name", each input is a list of arguments, and lists of one value as outputs may stand for the
+value. Results are compared as JSON, in which tuples are lists and keys are texts; what solutions
+for these sets usually do not import (`inside.IMPORTED`) is there. `verifier.test_tolerance`, or
+`prompt.meta["tolerance"]`, is how far floats may be from the expected ones, relative or absolute:
+of printed words those whose expected text has a point or an exponent. By default they must agree.
+
+A name that a test of the last kind uses but does not define, such as `add`, is a function of
 the solution; `from solution import add` is allowed too. If a test uses names of builtins alone,
 these are functions of the solution, as in `assert sum(10, 15) == 6`. A test may be a function
 `def check(candidate): ...`, which is applied to the function that `prompt.meta["entry_point"]`
-names. `prompt.meta["test_setup_code"]` is run first.
+names, or functions and classes of pytest or unittest, with parametrize, fixtures, approx and
+expected exceptions (sandbox/frameworks.py). `prompt.meta["test_imports"]` and
+`prompt.meta["test_setup_code"]` are run first.
 
 A test and the solution run in different processes (sandbox/inside.py). A call has a process of its
 own, which receives the solution and the arguments, but neither expected values nor other tests,
@@ -20,12 +34,14 @@ and returns plain data. A solution can overwrite everything in its process, but 
 only if it returns the right values.
 
 Before a run starts, `inspect` runs the tests with functions that return constants. It refuses
-tests that call no function of the solution, that pass what one call returns to another, that can
-pass without an assert, or that catch exceptions, since an exception of the solution ends the
-test. Unless `verifier.allow_constant`, prompts are also refused if a constant passes their tests:
-functions that always return an obvious value (True, 0, "") or, for functions that are called in
-several ways, a value in or near the tests; or a program that always prints the same. A single
-call or output with any other value is accepted, because finding that value is the task.
+tests that call no function of the solution, that pass what one call returns to another, that
+compare two objects of the solution or can pass without an assert; and tests that no solution
+passes: they expect different results of equal calls or inputs, look at the output, files or names
+of the solution, or fail in the same way whatever it returns. Unless `verifier.allow_constant`,
+prompts are also refused if a constant passes their tests: functions that always return an obvious
+value (True, 0, "", NaN) or raise an exception that the tests name or, for functions that are called
+in several ways, return a value in or near the tests; or a program that always prints the same. A
+single call or output with any other value is accepted, because finding that value is the task.
 
 A solution fails a test if it crashes, exits early, prints too much or exceeds a limit. If the
 sandbox does not start, the verdict is unknown.
@@ -35,19 +51,16 @@ completion share 0.8 `verifier.timeout_s`; tests for which no time is left fail.
 bubblewrap, the run stops with an error, unless `verifier.unsafe` allows programs to run as this
 user, with resource limits but without a sandbox.
 """
-import ast
-import builtins
 import json
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rlx.verifiers import errors
+from rlx.verifiers import _solution, _test_forms, errors
 from rlx.verifiers.sandbox import inside, sandbox
 
 if TYPE_CHECKING: from rlx.core import records
 
-_OPTIONS = dict(unsafe=False, test_s=4, test_mb=1024, total_s=30.0)
+_OPTIONS = dict(unsafe=False, test_s=4, test_mb=1024, total_s=30.0)  # And the tolerance.
 _INSPECTION_S = 600  # Limit of the inspection of all prompts.
 _OBVIOUS = ("", "0", "1", "-1", "yes", "no", "true", "false", "none", "possible", "impossible")
 
@@ -61,15 +74,6 @@ def fraction(prompt: "records.Prompt", text: str) -> float:
   """Returns the share of tests that pass."""
   outcomes = list(_outcomes(prompt, text))
   return sum(outcomes) / len(outcomes)
-
-
-def solution(text: str) -> str:
-  """Returns the code of a completion; "" if a block was opened but none was closed."""
-  lines = text.split("\n")
-  fences = [i for i, line in enumerate(lines) if line.lstrip().startswith("```")]
-  if not fences: return text
-  last = len(fences) // 2 * 2
-  return "\n".join(lines[fences[last - 2] + 1:fences[last - 1]]) if last else ""
 
 
 def inspect(prompts: Sequence["records.Prompt"], unsafe: bool = False) -> list[tuple]:
@@ -86,9 +90,9 @@ def inspect(prompts: Sequence["records.Prompt"], unsafe: bool = False) -> list[t
   """
   static = list(map(_read, prompts))
   lines = iter(_inspect_tests([[t for t in tests if not isinstance(t, dict)]
-                               for problem, tests in static if not problem], unsafe))
-  return [(problem, None) if problem else _describe_problem(prompt, tests, *next(lines))
-          for prompt, (problem, tests) in zip(prompts, static)]
+                               for problem, tests, _ in static if not problem], unsafe))
+  return [(problem, None) if problem else _describe_problem(tests, *next(lines))
+          for problem, tests, _ in static]
 
 
 def _inspect_tests(jobs, unsafe):
@@ -107,96 +111,57 @@ def _inspect_tests(jobs, unsafe):
   return results
 
 
-def _describe_problem(prompt, tests, problems, constants):
+def _describe_problem(tests, problems, constants):
   statements = [i for i, t in enumerate(tests) if not isinstance(t, dict)]
   for i, problem in problems.items():
-    given = prompt.meta["tests"]
-    test = given if isinstance(given, str) else given[statements[int(i)]]
-    return f"tests[{statements[int(i)]}] is {test[:100]!r}: {problem}", None
+    place = statements[int(i)]
+    return f"tests[{place}] is {tests[place][0][:100]!r}: {problem}", None
   if constants is None: return None, None
-  words = [f"{name} that returns {value}"[:100] for name, value in constants.items()]
-  if programs := [t for t in tests if isinstance(t, dict)]:
-    outputs = {tuple(inside.lines(t["output"])) for t in programs}
-    printed = "\n".join(outputs.pop())
+  words = [f"{name} that {does}"[:100] for name, does in constants.items()]
+  calls: dict = {}
+  for test in [t for t in tests if isinstance(t, dict) and "function" in t]:
+    calls.setdefault(test["function"], []).append(test)
+  for name, of_name in calls.items():
+    if (value := _find_constant(of_name)) is None: return None, None
+    words.append(f"{name} that returns {value}"[:100])
+  if programs := [t for t in tests if isinstance(t, dict) and "input" in t]:
+    first, tolerance = programs[0]["output"], programs[0]["tolerance"]
+    printed = "\n".join(inside.lines(first))
     is_one = len({t["input"] for t in programs}) == 1
-    if outputs or is_one and printed.lower() not in _OBVIOUS: return None, None
+    if not all(inside.is_same_text(first, t["output"], tolerance) for t in programs) or (
+        is_one and printed.lower() not in _OBVIOUS): return None, None
     words.append(f"a program that prints {printed!r}"[:100])
   return None, " and ".join(words)
+
+
+def _find_constant(calls):
+  """Returns the text of a value that is right for all calls of a function, or None."""
+  common = [v for v in calls[0]["outputs"] if all(v in c["outputs"] for c in calls)]
+  values = map(inside.decode, common)
+  are_several = len({json.dumps(c["arguments"]) for c in calls}) > 1
+  return next((repr(v) for v in values if are_several or not v or v in (1, -1)), None)
 
 
 for _fn in (passed, fraction): vars(_fn)["inspect"] = inspect
 
 
 def _read(prompt):
-  """Returns (why the tests of a prompt are refused or None, `_tests`)."""
+  """Returns (why the tests of a prompt are refused or None, its tests, names that they use)."""
   try:
-    return None, _tests(prompt)
+    return None, *_test_forms.read_tests(prompt.meta)
   except ValueError as e:
-    return str(e), []
-
-
-def _tests(prompt):
-  """Returns the tests of a prompt: dicts of programs, and (source, own) for sandbox/inside.py.
-
-  Raises:
-    ValueError: they cannot be run; says why.
-  """
-  tests = prompt.meta.get("tests")
-  if isinstance(tests, str): tests = [tests]
-  if not tests or not isinstance(tests, (list, tuple)):
-    raise ValueError(f"a prompt without tests: meta['tests'] is {tests!r:.100}")
-  return [_program(i, test) if isinstance(test, dict) else _statements(i, test, prompt.meta)
-          for i, test in enumerate(tests)]
-
-
-def _program(i, test):
-  for key in ("input", "output"):
-    if not isinstance(test.get(key), str):
-      raise ValueError(f"tests[{i}][{key!r}] is {test.get(key)!r:.100}; a text is allowed")
-  return test
-
-
-def _statements(i, test, meta):
-  """Returns the source of a test, and the names of builtins that are functions of the solution."""
-  if not isinstance(test, str):
-    raise ValueError(f"tests[{i}] is {test!r:.100}; a text or a dict of input and output is read")
-  try:
-    source = "\n".join(textwrap.dedent(text).strip() for text in (
-        meta.get("test_setup_code") or "", test))
-    return _complete(source, meta.get("entry_point"))
-  except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
-    problem = e if type(e) is ValueError else f"it is no Python: {e}"
-    raise ValueError(f"tests[{i}] is {test[:100]!r}: {problem}") from None
-
-
-def _complete(source, entry_point):
-  tree = ast.parse(source)
-  nodes = list(ast.walk(tree))
-  names = {n.id for n in nodes if isinstance(n, ast.Name)}
-  for s in [s for s in tree.body if isinstance(s, ast.FunctionDef) and s.name not in names]:
-    if s.name == "check" and entry_point:
-      source += f"\ncheck({entry_point})"
-      names.add(entry_point)
-    elif s.name.startswith("test") and not s.args.args and not (entry_point and "check" in names):
-      source += f"\n{s.name}()"
-  if any(isinstance(n, ast.Try) for n in nodes):
-    raise ValueError("it catches exceptions, which do not leave the solution's process")
-  bound = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-  bound |= {n.arg for n in nodes if isinstance(n, ast.arg)}
-  bound |= {n.asname or n.name for n in nodes if isinstance(n, ast.alias)}
-  own = sorted(n for n in names - bound - {"eval", "exec", "print"}
-               if not isinstance(getattr(builtins, n, int), type))
-  return source, own if names <= {*bound, *dir(builtins)} else ()
+    return str(e), [], ()
 
 
 def _outcomes(prompt, text):
   """Returns whether each test passes; a test runs when its result is requested."""
-  problem, tests = _read(prompt)
+  problem, tests, names = _read(prompt)
   if problem: raise errors.Unknown(problem)
   options = _OPTIONS | prompt.meta.get("code", {})
   # Without bubblewrap this raises, even for an empty text.
   if not options["unsafe"]: sandbox.bubblewrap()
-  source = solution(text)
+  source = _solution.find(text, names, any(isinstance(t, dict) and t.get("input", "").strip()
+                                           for t in tests))
   if not source.strip(): return [False] * len(tests)
   return sandbox.verdicts(source, tests, cpu_s=options["test_s"], total_s=options["total_s"],
                           memory_mb=options["test_mb"], unsafe=options["unsafe"])

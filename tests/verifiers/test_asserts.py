@@ -10,16 +10,17 @@ import pytest
 from rlx.build import verifiers as build_verifiers
 from rlx.core import records
 from rlx.prompts.datasets import jsonl
-from rlx.verifiers import code_tests
+from rlx.verifiers import _test_forms, code_tests
 from rlx.verifiers.sandbox import inside, sandbox as sandbox_lib
 from tests.verifiers import cases, sandbox
 
 CASES = cases.read("asserts.toml")
+inside.FRAMEWORKS = sandbox_lib.FRAMEWORKS
 
 
 def passes(test, solution):
   """Runs a test here, with each call of the solution on a new copy of its names."""
-  (source, own), = code_tests._tests(sandbox.prompt([test], meta=dict(entry_point="f")))
+  ((source, own),), _ = _test_forms.read_tests(dict(tests=[test], entry_point="f"))
   def result(call, _):
     names = {}
     exec(solution, names)

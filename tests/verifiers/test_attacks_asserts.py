@@ -37,10 +37,13 @@ def test_what_is_attacked_can_be_passed():
 
 @sandbox.needed
 def test_nothing_is_forged():
-  prompts = {name: sandbox.prompt(tests) for name, (*tests, _) in CASES["forged"].items()}
+  programs = {f"program_{name}": (*[dict(zip(("input", "output"), test)) for test in tests], source)
+              for name, (tests, source) in CASES["forged_programs"].items()}
+  forged = CASES["forged"] | programs
+  prompts = {name: sandbox.prompt(tests) for name, (*tests, _) in forged.items()}
   assert [problem for problem, _ in code_tests.inspect(prompts.values())] == [None] * len(prompts)
   def check(name):
-    solution = CASES["before"] + CASES["forged"][name][-1]
+    solution = CASES["before"] + forged[name][-1]
     assert code_tests.passed(prompts[name], solution) == 0.0, name
 
   sandbox.at_once(check, prompts)

@@ -17,7 +17,7 @@ from rlx import verifiers
 from rlx.core import records, resolve
 from rlx.evals import verifier as verifier_eval
 from rlx.prompts import templates
-from rlx.verifiers import _boxed, answers, code_tests, errors, pool as pool_lib, steps
+from rlx.verifiers import _boxed, _solution, answers, errors, pool as pool_lib, steps
 from rlx.verifiers.sandbox import inside
 from tests.verifiers import cases, completions, sandbox
 
@@ -112,8 +112,9 @@ def test_parsers_take_any_text(text, boxes):
   assert ends == sorted(set(ends)) and (not text or (ends or [len(text)])[-1] <= len(text))
   tokens = steps.token_ends(ends, list(text))
   assert tokens == [e - 1 for e in ends]
-  assert code_tests.solution(f"```\n{text.replace('`', '')}\n```") == text.replace("`", "")
-  assert "\n".join(code_tests.solution(text).split("\n")) in text
+  code = text.replace("`", "").replace("</think>", "").strip()
+  assert _solution.find(f"```\n{code}\n```") == code
+  assert all(line in text for line in _solution.find(text).split("\n"))
 
 
 @fuzz

@@ -7,8 +7,9 @@
                       test nor Python defines is a function of the solution (`Function`): a call
                       of it writes the arguments to a file, asks the first process for a solution
                       process, and reads the result from another file.
-  solution processes  One for each call, with its own /tmp, so that a solution cannot remember
-                      earlier calls. It gets the solution and the call.
+  solution processes  One for each call, with its own /tmp and files that no other process has
+                      had open, so that a solution cannot remember earlier calls. It gets the
+                      solution and the call.
 
 Trusted are this file and the tests. Solutions are not: a solution process may change all of its
 memory and write anything as its result. Results are plain data (`decode`) of built-in types, so
@@ -20,10 +21,13 @@ which none of the constants leads to.
 
   objects     A name with a capital letter may be a class. Its result may be an `Object`, which
               represents all calls that led to it: each process that needs it repeats them. The
-              solution computes attributes of its objects, and comparisons of two of them, but
-              no comparison of an object with another value.
+              solution computes attributes of its objects. A test that compares two of them is
+              refused, since only the solution could tell whether they are equal.
+  exceptions  What a call raises is raised in the test too. It is of the class of the same name
+              if the test can import that, else of a new class, derived from the builtin one.
   statements  Only a call that is a statement, f(x), may change the lists, sets and dicts that
               are its arguments. Other calls get copies.
+  frameworks  `import pytest` and `import unittest` give what frameworks.py defines.
 """
 import ast
 import builtins
@@ -37,7 +41,6 @@ import json
 import math
 import operator
 import os
-import random
 import re
 import resource
 import select
@@ -47,8 +50,12 @@ import struct
 import sys
 import _thread
 import time
+import types
 
+FRAMEWORKS = ""    # The source of frameworks.py, which sandbox.py appends to this file.
 MAX_BYTES = 2**22  # Size of a result, of a program's output and of a file.
+MAX_INPUT = 2**26  # Size of what a test process sends: the input of a program, or a call.
+STDIN = "/proc/self/fd/0"  # Where /dev/stdin leads.
 MAX_CALLS = 200    # Calls in a run of a test with constants.
 MAX_TRIES = 500    # Runs of a test with constants.
 
@@ -77,6 +84,7 @@ def serve(options):
   # The packages of the interpreter can be imported, but no code of their .pth files runs here.
   site.addpackage = lambda *_: None
   site.main()
+  sys.set_int_max_str_digits(0)
   signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ignored by the first process of a namespace.
   signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
   end = time.monotonic() + options["total_s"]
@@ -84,8 +92,8 @@ def serve(options):
   else: signal.setitimer(signal.ITIMER_REAL, options["total_s"] + 1)  # In case the parent dies.
   os.write(1, b"\n")
   if options["tests"] is None:
-    report(wait(start_solution(options, None), end) == 0)
-  for i in range(options["tests"] or 0): report(serve_test(options, i, end))
+    report(run_solution(options, None, end) == 0)
+  for place in options["tests"] or (): report(serve_test(options, place, end))
   os._exit(0)
 
 
@@ -98,31 +106,46 @@ def watch(alive):
 def report(is_passed): os.write(1, b"1" if is_passed else b"0")
 
 
-def serve_test(options, i, end):
+def serve_test(options, place, end):
   """Starts a test process and the solution processes that it asks for. Returns: does it pass?"""
   asks, ask = os.pipe()
   answer, answers = os.pipe()
-  test = start(options, lambda: test_process(options["files"], i, ask, answer))
+  test = start(options, lambda: test_process(options["files"], place, ask, answer),
+               max_bytes=MAX_INPUT)
   os.close(ask)
   os.close(answer)
   limit_s, is_open = 2 * options["cpu_s"] + 1, False
   while (left_s := end - time.monotonic()) > 0 and select.select([asks], [], [], left_s)[0]:
     kind = os.read(asks, 1)
     if not (is_open := bool(kind)): break
-    if wait(start_solution(options, kind), min(end, time.monotonic() + limit_s)) != 0: break
+    if run_solution(options, kind, min(end, time.monotonic() + limit_s)) != 0: break
     with contextlib.suppress(BrokenPipeError): os.write(answers, b"1")  # It may have been killed.
   os.close(asks)
   os.close(answers)
   return wait(test, 0 if is_open else end) == 0
 
 
-def start_solution(options, kind):
-  os.ftruncate(options["files"]["value"], 0)
-  for fd in options["files"]["value"], 0: os.lseek(fd, 0, os.SEEK_SET)
-  return start(options, lambda: solution_process(options["files"], kind == b"c"))
+def run_solution(options, kind, end):
+  """Runs a solution process. Returns its exit status, None if it is late."""
+  files, has_input = options["files"], kind != b"c"
+  os.lseek(0, 0, os.SEEK_SET)
+  written = os.memfd_create("value")  # What it does to this file and its flags ends with it.
+  status = wait(start(options, lambda: solution_process(files, written, has_input),
+                      files["call"] if has_input else None), end)
+  os.ftruncate(files["value"], 0)
+  copy_file(written, files["value"])
+  os.close(written)
+  return status
 
 
-def start(options, run):
+def copy_file(source, target):
+  """Appends a file to an empty one, without reading it."""
+  os.lseek(target, 0, os.SEEK_SET)
+  done = 0
+  while copied := os.sendfile(target, source, done, MAX_INPUT): done += copied
+
+
+def start(options, run, stdin=None, max_bytes=MAX_BYTES):
   """Starts a process behind the walls, in which `main` calls `run`. Returns its id."""
   reads, writes = os.pipe()
   if pid := os.fork():
@@ -132,7 +155,7 @@ def start(options, run):
     if is_started: return pid
     raise OSError("a process did not start")
   try:
-    enter(options)
+    enter(options, stdin, max_bytes)
     os.write(writes, b"\n")  # Any later failure is caused by the program.
   except BaseException as e:
     os.write(2, f"{type(e).__name__}: {e}\n".encode())
@@ -153,8 +176,8 @@ def wait(pid, end):
     signal.sigtimedwait([signal.SIGCHLD], left_s)
 
 
-def enter(options):
-  """Gives this process its own /tmp and limits, and takes its privileges."""
+def enter(options, stdin, max_bytes):
+  """Gives this process its own /tmp, stdin and limits, and takes its privileges."""
   walls = options["walls"]
   if walls:
     libc = ctypes.CDLL(None, use_errno=True)
@@ -163,6 +186,7 @@ def enter(options):
     check(libc.mount(b"tmpfs", b"/tmp", b"tmpfs", nosuid_nodev_noexec, walls["tmpfs"].encode()),
           "mount")
     os.chdir("/tmp")
+    if stdin is not None: give_stdin(libc, stdin, nosuid_nodev_noexec)
     if (user := walls["user"]) is not None:
       os.setgroups([])
       os.setresgid(user, user, user)
@@ -172,7 +196,7 @@ def enter(options):
     open(os.__file__).close()  # The user can read it.
   # None keeps the limit as it is.
   for limit, value in ((resource.RLIMIT_CPU, options["cpu_s"]), (resource.RLIMIT_CORE, 0),
-                       (resource.RLIMIT_FSIZE, MAX_BYTES), (resource.RLIMIT_NOFILE, 64),
+                       (resource.RLIMIT_FSIZE, max_bytes), (resource.RLIMIT_NOFILE, 64),
                        (resource.RLIMIT_AS, options["memory"]),
                        (resource.RLIMIT_NPROC, walls and walls["threads"])):
     if value is None: continue
@@ -182,6 +206,20 @@ def enter(options):
   signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
   if walls: refuse(libc, bytes.fromhex(walls["filter"]))
   else: signal.setitimer(signal.ITIMER_REAL, options["total_s"] + 1)
+
+
+def give_stdin(libc, stdin, flags):
+  """Copies the input of a program to the place where /dev/stdin leads; it cannot be written to."""
+  remount_read_only, folder = 32 | 1, os.path.dirname(STDIN).encode()
+  settings = f"size={2 * MAX_INPUT},nr_inodes=4,mode=755".encode()
+  check(libc.mount(b"tmpfs", folder, b"tmpfs", flags, settings), "mount")
+  copy = os.open(STDIN, os.O_WRONLY | os.O_CREAT, 0o444)
+  copy_file(stdin, copy)
+  os.close(copy)
+  check(libc.mount(b"tmpfs", folder, b"tmpfs", flags | remount_read_only, settings), "remount")
+  copy = os.open(STDIN, os.O_RDONLY)
+  os.dup2(copy, 0)
+  os.close(copy)
 
 
 def refuse(libc, program):
@@ -203,24 +241,45 @@ def read(fd): return os.pread(fd, os.fstat(fd).st_size, 0)
 # Solutions.
 
 
-def solution_process(files, is_call):
+def solution_process(files, written, is_program):
   """Runs the solution as a program, or makes the call that the test process has written."""
   source = json.loads(read(files["program"]))
-  call = json.loads(read(files["call"])) if is_call else None
-  os.dup2(files["value"], 1)
+  call = None if is_program else json.loads(read(files["call"]))
+  os.dup2(written, 1)
   null = os.open("/dev/null", os.O_RDWR)
   os.dup2(null, 2)
-  if is_call: os.dup2(null, 0)
-  os.closerange(3, max(64, *files.values()) + 1)
-  if not is_call:
+  if not is_program: os.dup2(null, 0)
+  os.closerange(3, max(64, written, *files.values()) + 1)
+  if is_program:
     exec(compile(source, "solution.py", "exec"), {"__name__": "__main__"})
     return
   out = os.dup(1)
   os.dup2(0, 1)
   names = {"__name__": "solution"}
+  if call["steps"][-1][1][0][0] == "entry": exec(find_imports(source), names)
   exec(compile(source, "solution.py", "exec"), names)
   os.write(out, json.dumps(call_steps(names, **call)).encode())
   os._exit(0)
+
+
+# What the sites have imported whose tests name a function, and solutions leave out.
+IMPORTED = dict(
+    typing="Any Callable DefaultDict Deque Dict Iterable Iterator List Optional Set Tuple Union",
+    collections="Counter OrderedDict defaultdict deque namedtuple",
+    functools="cache cmp_to_key lru_cache partial reduce",
+    itertools="accumulate chain combinations count cycle groupby permutations product "
+              "zip_longest pairwise", heapq="heapify heappop heappush heappushpop heapreplace "
+              "nlargest nsmallest", bisect="bisect bisect_left bisect_right insort",
+    math="ceil comb factorial floor gcd inf isqrt lcm log log2 pi sqrt", operator="itemgetter",
+    string="ascii_lowercase ascii_uppercase", copy="deepcopy", sys="maxsize")
+
+
+def find_imports(source):
+  """Returns the imports of `IMPORTED`, and of these modules, whose names a solution uses."""
+  used = set(re.findall(r"\w+", source))
+  return "\n".join([f"import {m}" for m in [*IMPORTED, "random", "re"] if m in used] + [
+      f"from {m} import {name}" for m, names in IMPORTED.items() for name in names.split()
+      if name in used and name != m])
 
 
 def call_steps(names, steps, returns):
@@ -234,17 +293,33 @@ def call_steps(names, steps, returns):
   results = []
   def look_up(kind, content):
     if kind == "object": return results[content]
+    if kind == "entry":
+      owner = names.get("Solution")
+      return getattr(owner(), content) if hasattr(owner, content) else names[content]
     if kind == "method": return getattr(decode(content[0], look_up), content[1])
     if kind == "operator": return getattr(operator, content)
     return names[content] if content in names else getattr(builtins, content)
   for step in steps:
     function, arguments, keywords = decode(step, look_up)
-    results.append(function(*arguments, **keywords))
+    try:
+      results.append(function(*arguments, **keywords))
+    except (Exception, SystemExit) as e:
+      return describe_exception(e), []
   changed = [encode(a) for a in select_mutable(arguments, keywords)] if returns == "nothing" else []
   result = None if returns == "nothing" else results[-1]
   if returns == "object" and not (result is None or isinstance(result, PLAIN)):
     return ["method" if callable(result) else "object", None], changed
   return encode(result), changed
+
+
+def describe_exception(error):
+  """Returns the JSON of which `Exceptions.make` makes an exception."""
+  try:
+    arguments = encode(error.args)
+  except TypeError:
+    arguments = encode([str(error)])
+  return ["raised", [[c.__module__, c.__name__] for c in type(error).__mro__], arguments,
+          str(error)]
 
 
 def select_mutable(arguments, keywords):
@@ -308,10 +383,14 @@ class Function:
   """A function of the solution, or a method of an object of the solution."""
 
   def __init__(self, calls, name, owner=None):
-    self.calls, self.name, self.owner = calls, name, owner
+    self._calls, self._name, self._owner = calls, name, owner
 
   def __call__(self, *arguments, **keywords):
-    return self.calls.make(self, arguments, keywords)
+    return self._calls.make(self, arguments, keywords)
+
+  def __getattr__(self, name):
+    if name.startswith("__"): raise AttributeError(name)
+    return self._calls.make(getattr, (self, name))
 
 
 class Object:
@@ -341,15 +420,22 @@ def _operator(name):
   return method
 
 
-for _name in "eq ne lt le gt ge add sub mul truediv neg".split():
-  setattr(Object, f"__{_name}__", _operator(_name))
+def _comparison(self, other):
+  if isinstance(other, Object): raise Refused(
+      "it compares two objects of the solution, which alone could tell whether they are equal")
+  return NotImplemented
+
+
+for _name in "add sub mul truediv neg".split(): setattr(Object, f"__{_name}__", _operator(_name))
+for _name in "eq ne lt le gt ge".split(): setattr(Object, f"__{_name}__", _comparison)
 
 
 def name_object(x):
   """Returns the JSON of an object or function of the solution, or of a builtin; else None."""
   if isinstance(x, Object): return ["object", x._index]
   if isinstance(x, Function):
-    return ["method", [name_object(x.owner), x.name]] if x.owner is not None else ["name", x.name]
+    if x._owner is not None: return ["method", [name_object(x._owner), x._name]]
+    return ["name", x._name]
   for kind, module in (("name", builtins), ("operator", operator)):
     if callable(x) and getattr(module, getattr(x, "__name__", ""), None) is x:
       return [kind, x.__name__]
@@ -363,7 +449,7 @@ class Calls:
   """
 
   def __init__(self, result):
-    self._result, self._steps = result, []
+    self._result, self._steps, self.exceptions = result, [], Exceptions()
 
   def make(self, function, arguments, keywords={}, is_statement=False):
     try:
@@ -373,10 +459,11 @@ class Calls:
     text = json.dumps(step)
     has_object = '["object", ' in text  # In a string, the quotes are escaped.
     may_be_object = (function is getattr or function in OPERATORS or isinstance(function, Function)
-                     and function.owner is None and function.name[:1].isupper())
+                     and function._owner is None and function._name[:1].isupper())
     returns = "nothing" if is_statement else "object" if may_be_object else "value"
     steps = [*self._steps, step] if has_object else [step]
     value, changed = self._result(dict(steps=steps, returns=returns), text)
+    if is_raised(value): raise self.exceptions.make(*value[1:])
     is_object = may_be_object and value == ["object", None]
     if is_object or has_object and function is not getattr: self._steps.append(step)
     for old, new in zip(select_mutable(arguments, keywords), changed): replace(old, decode(new))
@@ -389,6 +476,43 @@ class Calls:
 OPERATORS = tuple(getattr(operator, name) for name in ("add", "sub", "mul", "truediv", "neg"))
 
 
+def is_raised(value): return isinstance(value, list) and value[:1] == ["raised"]
+
+
+class Exceptions:
+  """Those that calls of a test raise; their classes stay the same during the test."""
+
+  # A caller that iterates takes these for the end.
+  _UNHEARD = (StopIteration, StopAsyncIteration, GeneratorExit)
+
+  def __init__(self): self._classes = {}
+
+  def make(self, classes, arguments, text):
+    """Returns an exception.
+
+    Args:
+      classes: [module, name] of its class and of all that this derives from.
+      arguments: their JSON; text: that of the exception.
+    """
+    kind = None
+    for module, name in reversed(classes):
+      found = None if module == "__main__" else getattr(sys.modules.get(module), name, None)
+      if isinstance(found, type) and issubclass(found, (Exception, SystemExit)): kind = found
+      elif kind: kind = self._classes.setdefault((name, kind), type(name, (kind,), {}))
+    if kind is None or issubclass(kind, self._UNHEARD): raise Refused("no exception of a test")
+    error = kind.__new__(kind, *(arguments := decode(arguments)))
+    error.args = arguments
+    if str(error) != text: error.args = (text,)
+    return error
+
+  def catch(self, kinds):
+    """Returns the classes that `except kinds` catches, a tuple."""
+    if isinstance(kinds, tuple): return tuple(itertools.chain(*map(self.catch, kinds)))
+    if isinstance(kinds, Function):
+      return tuple(c for c in self._classes.values() if c.__name__ == kinds._name)
+    return (Exception, SystemExit) if kinds is BaseException else (kinds,)
+
+
 def replace(container, content):
   content = copy.copy(content)
   container.clear()
@@ -398,12 +522,36 @@ def replace(container, content):
 class Names(dict):
   """The global names of a test: what nobody defines belongs to the solution."""
 
+  Refused = Refused
+
   def __init__(self, calls, own):
-    super().__init__(__name__="__main__", math=math, cmath=cmath, _statement=_statement,
-                     _assert=self._assert)
+    known = dict(vars(builtins), __import__=self._import, isinstance=_isinstance)
+    super().__init__(
+        __name__="__main__", __file__="test.py",
+        __builtins__={k: v for k, v in known.items() if k not in own},
+        math=math, cmath=cmath, _is=_is, _statement=self._statement, _assert=self.note_assert,
+        _caught=self.catch, _collect=self._collect)
     self._calls, self._own, self.has_assert = calls, own, False
 
-  def _assert(self): self.has_assert = True
+  def note_assert(self): self.has_assert = True
+
+  def catch(self, kinds): return self._calls.exceptions.catch(kinds)
+
+  def _statement(self, function, *arguments, **keywords):
+    if isinstance(function, Function):
+      function._calls.make(function, arguments, keywords, is_statement=True)
+      return
+    function(*arguments, **keywords)
+    code = getattr(function, "__code__", None)
+    if getattr(function, "__name__", "").startswith("assert") and not (
+        code and code.co_filename == "test.py"): self.has_assert = True
+
+  def _import(self, name, *where):
+    if name == "solution": return _Solution(self)
+    return getattr(load_frameworks(self), name) if name in ("pytest", "unittest") else __import__(
+        name, *where)
+
+  def _collect(self, *tests): load_frameworks(self).collect(*tests)
 
   def __missing__(self, name):
     if hasattr(builtins, name) and name not in self._own or name.startswith("__"):
@@ -411,22 +559,55 @@ class Names(dict):
     return Function(self._calls, name)
 
 
-def _statement(function, *arguments, **keywords):
-  if not isinstance(function, Function): return function(*arguments, **keywords)
-  function.calls.make(function, arguments, keywords, is_statement=True)
+def load_frameworks(names, loaded=types.ModuleType("pytest")):
+  """Returns the module of frameworks.py, for the test with these names."""
+  if not hasattr(loaded, "collect"): exec(compile(FRAMEWORKS, "pytest", "exec"), vars(loaded))
+  loaded.host = names
+  return loaded
+
+
+def _is(a, b):
+  return _comparison(a, b) if isinstance(a, Object) and isinstance(b, Object) else a is b
+
+
+def _isinstance(x, kinds):
+  kinds = list(kinds if isinstance(kinds, tuple) else [kinds])
+  own = [k for k in kinds if isinstance(k, Function)]
+  return isinstance(x, tuple(k for k in kinds if k not in own)) or isinstance(x, Object) and any(
+      x._calls.make(isinstance, (x, k)) is True for k in own)
 
 
 class _Statements(ast.NodeTransformer):
-  """Replaces statements f(x) by _statement(f, x), and notes which asserts are run."""
+  """Replaces statements f(x) by _statement(f, x), `is`, and what `except` catches, and notes which
+  asserts hold."""
 
   def visit_Assert(self, node):
-    return [ast.Expr(ast.Call(ast.Name("_assert", ast.Load()), [], [])), node]
+    self.generic_visit(node)
+    return [node, ast.Expr(_call("_assert"))]
 
   def visit_Expr(self, node):
+    self.generic_visit(node)
     if isinstance(call := node.value, ast.Call):
       node.value = ast.Call(ast.Name("_statement", ast.Load()), [call.func, *call.args],
                             call.keywords)
     return node
+
+  def visit_ExceptHandler(self, node):
+    self.generic_visit(node)
+    node.type = _call("_caught", node.type or ast.Name("BaseException", ast.Load()))
+    node.body.insert(0, ast.Expr(_call("_assert")))
+    return node
+
+  def visit_Compare(self, node):
+    self.generic_visit(node)
+    operands = [node.left, *node.comparators]
+    if not isinstance(node.ops[0], (ast.Is, ast.IsNot)) or len(operands) > 2 or any(
+        isinstance(x, ast.Constant) for x in operands): return node
+    same = _call("_is", *operands)
+    return same if isinstance(node.ops[0], ast.Is) else ast.UnaryOp(ast.Not(), same)
+
+
+def _call(name, *arguments): return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
 
 
 class _Solution:
@@ -447,45 +628,90 @@ def compile_test(source):
 
 
 def run_test(code, calls, own):
-  """Runs a test; raises an exception if it fails. Returns: was an assert run?"""
-  if "random" in code.co_names: random.seed(0)  # The calls of all runs are the same.
+  """Runs a test; raises an exception if it fails. Returns: did an assert hold?"""
+  if "random" in code.co_names: __import__("random").seed(0)  # The calls of all runs are the same.
   names = Names(calls, own)
-  sys.modules["solution"] = _Solution(names)
   exec(code, names)
   return names.has_assert
 
 
-def test_process(files, i, ask, answer):
-  """Runs test `i`; exits with 0 if it passes."""
-  test = json.loads(read(files["tests"]))[i]
+def test_process(files, place, ask, answer):
+  """Runs the test that stands at `place`, (start, size); exits with 0 if it passes."""
+  test = json.loads(os.pread(files["tests"], place[1], place[0]))
   os.dup2(os.open("/dev/null", os.O_RDWR), 1)
 
   def result(kind, content):
     os.ftruncate(files["call"], 0)
-    os.pwrite(files["call"], content, 0)
+    if os.pwrite(files["call"], content, 0) < len(content): os._exit(1)
     os.write(ask, kind)
     if not os.read(answer, 1): os._exit(1)
     return read(files["value"])
 
+  def make_call(call): return json.loads(result(b"c", json.dumps(call).encode()))
+
   try:
-    if isinstance(test, dict):
-      printed = result(b"p", test["input"].encode()).decode(errors="replace")
-      assert lines(printed) == lines(test["output"])
-    else:
+    if not isinstance(test, dict):
       source, own = test
-      run_test(compile_test(source), Calls(
-          lambda call, _: json.loads(result(b"c", json.dumps(call).encode()))), own)
+      passes = run_test(compile_test(source), Calls(lambda call, _: make_call(call)), own)
+    elif "function" in test:
+      step = ["tuple", [["entry", test["function"]], test["arguments"], ["dict", []]]]
+      value, _ = make_call(dict(steps=[step], returns="value"))
+      passes = not is_raised(value) and any(
+          is_same(as_json(decode(value)), decode(output), test["tolerance"])
+          for output in test["outputs"])
+    else:
+      printed = result(b"p", test["input"].encode()).decode(errors="replace")
+      passes = is_same_text(printed, test["output"], test["tolerance"])
   except BaseException:
     os._exit(1)
-  os._exit(0)
+  os._exit(0 if passes else 1)
 
 
 def lines(text): return [line.rstrip() for line in text.rstrip().split("\n")]
 
 
+def is_same_text(text, expected, tolerance):
+  """Compares what is printed, line by line; with a tolerance, floats by their values."""
+  text, expected = lines(text), lines(expected)
+  return text == expected or bool(tolerance) and len(text) == len(expected) and all(
+      a == b or len(a.split()) == len(b.split()) and all(
+          is_same_word(*words, tolerance) for words in zip(a.split(), b.split()))
+      for a, b in zip(text, expected))
+
+
+def is_same_word(word, expected, tolerance):
+  number = r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?"
+  return word == expected or bool(
+      re.search("[.e]", expected.lower()) and re.fullmatch(number, expected, re.I)
+      and re.fullmatch(number, word, re.I)
+      and math.isclose(float(word), float(expected), rel_tol=tolerance, abs_tol=tolerance))
+
+
+def is_same(value, expected, tolerance):
+  """Compares what JSON can hold; with a tolerance, numbers with a float by their values."""
+  if isinstance(value, list) and isinstance(expected, list):
+    return len(value) == len(expected) and all(
+        is_same(a, b, tolerance) for a, b in zip(value, expected))
+  if isinstance(value, dict) and isinstance(expected, dict):
+    return value.keys() == expected.keys() and all(
+        is_same(v, expected[k], tolerance) for k, v in value.items())
+  return value == expected or bool(
+      tolerance and isinstance(expected, float) and isinstance(value, (int, float))
+      and math.isclose(value, expected, rel_tol=tolerance, abs_tol=tolerance))
+
+
+def as_json(value):
+  """Returns a value as it would be after it has been written to JSON: tuples are lists."""
+  if isinstance(value, (list, tuple)): return [as_json(v) for v in value]
+  if isinstance(value, dict):
+    return {str(k) if type(k) is int else k: as_json(v) for k, v in value.items()}
+  return value
+
+
 # Constants.
 
-OBVIOUS: tuple = (True, False, None, 0, 1, -1, 0.0, "", [], (), {}, set())
+OBVIOUS: tuple = (True, False, None, 0, 1, -1, 0.0, "", [], (), {}, set(), math.nan, math.inf,
+                  -math.inf)
 VARIED = ([0], (1, 2), "ab", {"a": 1})  # To see whether calls depend on results.
 OBJECT, METHOD = ["object", None], ["method", None]
 
@@ -497,8 +723,9 @@ class _Unassigned(BaseException):
 class _Constants:
   """The results of functions that always return the same value."""
 
-  def __init__(self):
-    self.failure = ""  # The newest exception of a test.
+  def __init__(self, may_raise=False):
+    self.failures = collections.Counter()  # Exceptions of tests that no function raises.
+    self.may_raise = may_raise
     self.texts = collections.defaultdict(list)  # {place in the test: calls that were made there}
 
   def start(self, constants):
@@ -520,8 +747,9 @@ class _Constants:
     is_statement = call["returns"] == "nothing"
     changing = [a for a in (*arguments, *(v for _, v in keywords))
                 if isinstance(a, list) and a[0] in ("list", "dict", "set")]
-    if is_statement and not changing: return None, []
+    if is_statement and not changing and not self.may_raise: return None, []
     name = f".{function[1][1]}()" if function[0] == "method" else function[1]
+    if name == "isinstance": return True, []
     is_attribute = name == "getattr"
     if is_attribute: name = f".{arguments[1]}"
     self.ways[name].add(text)
@@ -529,7 +757,7 @@ class _Constants:
       may_be_object = call["returns"] == "object"
       raise _Unassigned(name, [METHOD] * is_attribute + [OBJECT] * may_be_object)
     value = self._constants[name]
-    if not is_statement: return value, []
+    if not is_statement or is_raised(value): return value, []
     return None, [value if isinstance(value, list) and value[0] == a[0] else a for a in changing]
 
 
@@ -548,7 +776,8 @@ def find_passing(bodies, candidates, results):
     except ImportError as e:
       raise Refused(f"no solution passes it: {e}") from None
     except (Exception, SystemExit) as e:
-      results.failure = f"{type(e).__name__}: {e}"[:200]
+      if not any(map(is_raised, constants.values())):
+        results.failures[f"{type(e).__name__}: {e}"[:200]] += 1
     else:
       yield constants
 
@@ -565,29 +794,68 @@ def inspect():
 
 
 def inspect_tests(tests):
-  problems, bodies, values = {}, [], []
+  problems, bodies, values = find_contradictions(tests), [], []
+  raised = find_raised("\n".join(source for source, _ in tests))
   for i, (source, own) in enumerate(tests):
-    results = _Constants()
+    results, passes = _Constants(bool(raised)), False
     try:
       bodies.append((compile_test(source), own))
       values.append(literals(source))
-      for _ in find_passing(bodies[-1:], encode_unique(OBVIOUS, VARIED, values[-1]), results): pass
+      candidates = [*encode_unique(OBVIOUS, VARIED, values[-1]), *raised]
+      for _ in find_passing(bodies[-1:], candidates, results): passes = True
+      (failure, n), = results.failures.most_common(1) or [("", 0)]
       if not results.texts:
-        problems[i] = (f"no solution passes it: {results.failure}" if results.failure else
-                       "it calls no function of the solution")
+        problems[i] = f"no solution passes it: {failure}" if failure else (
+            "it calls no function of the solution")
+      elif not passes and n > len(OBVIOUS) and len(results.failures) == 1 and not (
+          failure.startswith("AssertionError")):
+        problems[i] = f"no solution passes it: {failure}"
     except Refused as e:
       problems[i] = str(e)
   if problems: return problems, None
-  results, obvious = _Constants(), encode_unique(OBVIOUS)
+  results, obvious = _Constants(bool(raised)), encode_unique(OBVIOUS) + raised
   try:
-    for constants in find_passing(bodies, encode_unique(OBVIOUS, add_near(sum(values, []))),
-                                  results):
+    for constants in find_passing(
+        bodies, encode_unique(OBVIOUS, add_near(sum(values, []))) + raised, results):
       constants = {name: v for name, v in constants.items() if v not in (OBJECT, METHOD)}
       if all(v in obvious or len(results.ways[name]) > 1 for name, v in constants.items()):
-        return {}, {name: repr(decode(v))[:100] for name, v in constants.items()}
+        return {}, {name: f"raises {v[1][0][1]}" if is_raised(v) else
+                    f"returns {decode(v)!r}"[:100] for name, v in constants.items()}
   except Refused as e:
     return {results.test: str(e)}, None
   return {}, None
+
+
+def find_raised(source):
+  """Returns the JSON of the exceptions that tests may wait for, with which solutions may end."""
+  if not re.search("[rR]aises|except|suppress", source): return []
+  found = []
+  for name in dict.fromkeys(re.findall(r"\b[A-Z]\w+(?:Error|Exception|Exit)\b|\bException\b",
+                                       source)):
+    kind = getattr(builtins, name, None)
+    classes = kind.__mro__[:-2] if isinstance(kind, type) else (Exception,)
+    found.append(["raised", [["solution", name]] * (kind is None) + [
+        ["builtins", c.__name__] for c in classes], ["tuple", []], ""])
+  return found
+
+
+def find_contradictions(tests):
+  """Returns {test: why} where one call is expected to return two values."""
+  problems, seen = {}, {}
+  for i, (source, _) in enumerate(tests):
+    for node in ast.walk(ast.parse(source)):
+      match node:
+        case ast.Assert(test=ast.Compare(
+            left=ast.Call(func=ast.Name()) as call, ops=[ast.Eq()], comparators=[value])): pass
+        case _: continue
+      try:
+        for part in (*call.args, *(k.value for k in call.keywords)): ast.literal_eval(part)
+        value, text = ast.literal_eval(value), ast.unparse(call)
+      except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        continue
+      if (old := seen.setdefault(text, value)) != value:
+        problems[i] = f"{text[:100]} is {old!r:.50} and {value!r:.50}, each time in a new process"
+  return problems
 
 
 def literals(source):

@@ -3,9 +3,9 @@
   outside     the verifier, all files of the user
   inside      /usr and the interpreter, read-only; a private /dev; for each process its own
               /tmp, in memory; files without a name with the solution, its tests, its stdin or
-              the arguments of a call, and its output
+              the arguments of a call, and its output. Of /proc there is a copy of the stdin.
 
-Namespaces hide the network, other processes, the environment and /proc. Tests and solutions may
+Namespaces hide the network, other processes and the environment. Tests and solutions may
 make only the system calls that seccomp.py allows. None of them starts a process, so limits per
 process (CPU, memory) hold for the whole program; threads are allowed. On the host, they have the
 user id that started rlx or, if that is root, an unused user id.
@@ -37,7 +37,9 @@ import time
 from rlx.verifiers import errors
 from rlx.verifiers.sandbox import seccomp
 
-INSIDE = pathlib.Path(__file__).with_name("inside.py").read_text()
+FRAMEWORKS = pathlib.Path(__file__).with_name("frameworks.py").read_text()
+INSIDE = pathlib.Path(__file__).with_name("inside.py").read_text() + (
+    f"\n\nFRAMEWORKS = {FRAMEWORKS!r}\n")
 # Not a link of a virtual environment. The type stubs of `sys` do not list the attribute.
 # pylint: disable-next=protected-access
 _PYTHON = os.path.realpath(sys._base_executable)  # type: ignore[attr-defined]
@@ -70,8 +72,8 @@ def verdicts(source, tests, **limits):
 
   Args:
     source: Python.
-    tests: dicts of "input" and "output", or (source, names of builtins that are functions of
-      the solution) of a test that is Python.
+    tests: dicts of `verifiers/_test_forms.py`, or (source, names of builtins that are functions
+      of the solution) of a test that is Python.
     cpu_s: whole seconds of CPU time of each test, and of each call or program.
     total_s: seconds for all tests.
     memory_mb: memory of each process.
@@ -80,8 +82,10 @@ def verdicts(source, tests, **limits):
     ImportError: bubblewrap is not installed.
     errors.Unknown: the sandbox did not start, so the tests were not run.
   """
-  options = dict(tests=len(tests), **limits)
-  with _start(source, b"", json.dumps(tests).encode(), options) as (reports, _):
+  texts = [json.dumps(test).encode() for test in tests]
+  ends = list(itertools.accumulate(map(len, texts)))
+  options = dict(tests=[(end - len(text), len(text)) for end, text in zip(ends, texts)], **limits)
+  with _start(source, b"", b"".join(texts), options) as (reports, _):
     yield from itertools.islice(itertools.chain(reports, itertools.repeat(False)), len(tests))
 
 
@@ -185,8 +189,8 @@ def _walls():
       bubblewrap(), *(() if is_root else ("--unshare-user", "--uid", "0", "--gid", "0")),
       "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try",
       "--as-pid-1", "--cap-drop", "ALL", *(a for c in keep for a in ("--cap-add", f"CAP_{c}")),
-      *_bind_readable(), "--dev", "/dev", "--remount-ro", "/dev", "--dir", "/tmp", "--remount-ro",
-      "/"]
+      *_bind_readable(), "--dev", "/dev", "--remount-ro", "/dev", "--dir", "/tmp",
+      "--dir", "/proc/self/fd", "--remount-ro", "/"]
   as_user = dict(user=user, group=user, extra_groups=()) if has_root and not is_root else {}
   return command, as_user, dict(
       user=user if is_root else None, threads=threads,
