@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import rlx
-from rlx import cli
-from rlx.build import load
+from rlx import build, cli
+from rlx.build import load, own_data
 from rlx.core import fields, records, resolve
 from rlx.loops import record
 from rlx.stages import host_fields, model_fields
@@ -85,7 +85,7 @@ def test_flags_and_configs_of_all_commands_are_accepted(run, tmp_path):
   """Each run ends because a file is missing, so the rest of its command was accepted."""
   names = set()
   for command in COMMANDS:
-    if "mine:" in command: continue  # The reader's own module.
+    if "mine:" in command or "guess.py" in command: continue  # Modules of the reader.
     module, flags, message = with_a_missing_file(command, tmp_path / "run")
     if module == "rlx": names.add(flags[0])
     status, lines = run(module, flags)
@@ -118,6 +118,29 @@ def test_the_extension_trains_from_outside_the_package(tmp_path, monkeypatch, co
   assert done.returncode == 0, done.stderr
   step = json.loads((tmp_path / "run/metrics.jsonl").read_text())
   assert np.isfinite(step["rewards/outcome"])
+
+
+def test_an_environment_of_one_s_own_trains_in_an_empty_folder(tmp_path, monkeypatch, command):
+  """The files and commands of docs/environments.md; rows from Python need no verifier either."""
+  page = TEXTS["docs/environments.md"]
+  files = {name: text for text in blocks(page, "python")
+           if (name := text.partition(":")[0].removeprefix('"""')).endswith(".py")}
+  assert list(files) == ["mine.py", "rows.py", "guess.py"]
+  for name, text in files.items(): (tmp_path / name).write_text(text)
+  first, second = next(b for b in blocks(page) if "guess.py" in b).splitlines()
+  monkeypatch.chdir(tmp_path)
+  monkeypatch.setattr(sys, "path", sys.path[:])  # The command adds the current folder.
+  runpy.run_path(first.removeprefix("python "))
+  done = command(*shlex.split(second.replace("guess.py", "guess.py:smoke"))[1:], "steps=1")
+  assert done.returncode == 0, done.stderr
+  step = json.loads((tmp_path / "guess/metrics.jsonl").read_text())
+  assert step["environment/failed"] == 0 and 0 <= step["rewards/outcome"] <= 1
+  texts = [json.loads(line)["completion"] for line in (tmp_path / "guess/completions.jsonl").open()]
+  assert any({"M", "m"} & set(text) for text in texts)  # Hints that the policy has read.
+  rows = [dict(prompt=f"{i}=", answer="4") for i in range(30)]
+  config, _ = own_data.prepare("guess.py:smoke", rows, *[None] * 4, "other", {})
+  build.build(config).close()
+  del sys.modules["mine"]
 
 
 @each
