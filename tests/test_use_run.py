@@ -2,6 +2,7 @@
 import contextlib
 import io
 import json
+import pathlib
 import sys
 
 import jax
@@ -18,6 +19,9 @@ from rlx.io import compile_cache, progress
 from rlx.loops import record, rl
 from rlx.tools import convert, evaluate
 from tests import test_convert, tiny
+
+
+ROOT = pathlib.Path(__file__).parent.parent
 
 
 @pytest.fixture(scope="module")
@@ -243,11 +247,13 @@ def test_one_record_is_of_one_method(tmp_path, evaluated, command, monkeypatch):
 
 
 def test_a_step_says_what_it_compiled_and_the_first_is_left_out_of_the_eta(capsys, monkeypatch):
+  jitted = [p.read_text() for p in ROOT.glob("rlx/*/*.py") if "jax.jit" in p.read_text()]
+  for name in progress.Compilations._NAMES: assert any(f"def {name}(" in text for text in jitted)
   compilations = progress.Compilations()
   event = "/jax/core/compile/backend_compile_duration"
-  for name, seconds in (("jit(update_policy)", 2.0), ("jit(update_policy)", 1.2), ("jit(add)", .1)):
+  for name, seconds in (("jit(step)", 2.0), ("jit(step)", 1.2), ("jit(add)", .1)):
     jax.monitoring.record_event_duration_secs(event, seconds, fun_name=name)
-  assert (text := compilations.take()) == "update_policy 3 s and 1 small ones"
+  assert (text := compilations.take()) == "updates 3 s and 1 small ones"
   jax.monitoring.record_event_duration_secs(event, 0.5, fun_name="jit(add)")
   assert compilations.take() == ""
   compilations.close()
@@ -263,4 +269,27 @@ def test_a_step_says_what_it_compiled_and_the_first_is_left_out_of_the_eta(capsy
   state = bar._bar.format_dict
   bar.close()
   assert (state["n"] - state["initial"]) / state["elapsed"] == 0.5
-  assert "rlx: step 0 compiled update_policy 3 s and 1 small ones.\n" in capsys.readouterr().err
+  assert "rlx: step 0 compiled updates 3 s and 1 small ones.\n" in capsys.readouterr().err
+
+
+PPO = dict(rewards=dict(outcome=dict(name="outcome.verdict", coef=1.0)),
+           advantages=dict(total=dict(name="temporal.gae"), whiten=True))
+
+
+@pytest.mark.parametrize("changes, programs", [
+    ({}, "sampler, scoring, PRM update, rewards and advantages, policy update"),
+    (PPO, "sampler, scoring, rewards and advantages, value update, policy update"),
+    (dict(PPO, advantages=dict(outcome=dict(name="group.rloo"), whiten=True)),
+     "sampler, rewards and advantages, policy update")])
+def test_what_the_first_step_compiles_is_said_before(changes, programs, tiny_files, tmp_path,
+                                                     capsys, monkeypatch):
+  """In one line, before the stages of step 0."""
+  c = tiny.config(tiny_files, **changes)
+  run = tiny.build_run(c)
+  asked = []
+  def step(run, state, *_): raise KeyboardInterrupt(asked.append(capsys.readouterr().err))
+  monkeypatch.setattr(rl, "iteration", step)
+  monkeypatch.setattr(rl, "measure_accuracy", lambda *_: {})
+  with tiny.building(run), pytest.raises(KeyboardInterrupt): rl.train(c, tmp_path)
+  assert f"rlx: compiling: evaluation, {programs}; step 0 waits for them.\n" in asked[0]
+  assert run.list_programs(evaluates=False) == programs.split(", ")

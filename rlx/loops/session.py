@@ -3,6 +3,7 @@
   with session.Session(options, workdir) as s:
     s.record(config, shapes)                    # config.json, versions.json, the checkpoints
     s.restore(init)                             # the newest checkpoint, or init()
+    s.announce(["update"])                      # says what is compiled
     for step in s.steps():                      # saves the state after a step when it is due
       s.state, metrics = update(s.state, step)
       s.clock.lap("policy", s.state.policy)
@@ -16,7 +17,7 @@ import dataclasses
 import os
 import pathlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,7 @@ class Session(contextlib.ExitStack):
     super().__init__()
     self.options, self.workdir = options, pathlib.Path(workdir)
     self.clock = self.enter_context(contextlib.closing(progress.Clock(options.silence_s)))
+    self._compilations = self.enter_context(contextlib.closing(progress.Compilations()))
     self._notice = self.enter_context(contextlib.closing(preemption.Notice()))
     self.state: records.TrainState  # Set by `restore`.
     self.host, self._is_stopped = host_state.HostState(), False
@@ -83,6 +85,13 @@ class Session(contextlib.ExitStack):
         trackers=self.options.writers, config=self._config)
     self.clock.lap("build")
 
+  def announce(self, programs: Sequence[str]) -> None:
+    """Says which programs the first of the remaining steps waits for."""
+    self._compilations.take()  # What was compiled before has been waited for.
+    if hosts.is_first() and not self.is_done:
+      print(f"rlx: compiling: {', '.join(programs)}; step {self.state.step} waits for them.",
+            file=sys.stderr, flush=True)
+
   def steps(self) -> Iterator[int]:
     """Yields the number of each remaining step and saves the state after it when that is due.
 
@@ -90,13 +99,12 @@ class Session(contextlib.ExitStack):
     """
     total = self.options.steps
     bar = progress.Bar(total, self.state.step, is_shown=hosts.is_first())
-    compilations = self.enter_context(contextlib.closing(progress.Compilations()))
     for step in range(self.state.step, total):
       self._step = step
       yield step
       is_last = step + 1 == total or any(hosts.gather(self._notice.is_given)) or self._is_stopped
       if is_due(step + 1, self.options.checkpoint_every) or is_last: self._save()
-      bar.note(step, compilations.take())
+      bar.note(step, self._compilations.take())
       bar.show(self._writer.last)
       self.clock.end_step()
       if is_last: break
