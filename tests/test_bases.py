@@ -1,6 +1,8 @@
 """Methods over bases: every paper's config on the toy and on language models."""
+import importlib
 import json
 import pathlib
+import re
 import zlib
 
 import jax
@@ -187,3 +189,13 @@ def test_a_base_that_does_not_fit_is_refused(name, over, message):
   assert "\n" not in str(e.value)
   with pytest.raises(ValueError, match="only with the name of a config"):
     own_data.prepare(base.get_config(), None, None, None, None, None, None, {}, "gsm8k")
+
+
+@pytest.mark.parametrize("name", base.bases())
+def test_a_recipe_says_its_command_hardware_and_what_to_expect(name):
+  """Or that it has not been run at that size; its commands are accepted."""
+  text = " ".join(importlib.import_module(f"rlx.configs.bases.{name}").__doc__.split())
+  commands = re.findall(rf"rlx train (papers/\w+ base={name}[\w:-]*(?: model\.path=hf:\S+)?)", text)
+  assert commands and ("GPU with" in text or "CPU threads" in text)
+  for command in commands: cli.parse("train", *command.split())
+  assert "neither a time nor a figure to expect" in text or "one to two minutes" in text
