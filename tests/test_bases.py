@@ -199,3 +199,15 @@ def test_a_recipe_says_its_command_hardware_and_what_to_expect(name):
   assert commands and ("GPU with" in text or "CPU threads" in text)
   for command in commands: cli.parse("train", *command.split())
   assert "neither a time nor a figure to expect" in text or "one to two minutes" in text
+
+
+def test_a_doctor_says_which_numbers_are_the_toy_s(chat_model, command, caplog):
+  """In a line each, of a model that is no toy; of the toy none."""
+  said = {}
+  for name, words in (("chat", [f"model.path={chat_model}", "prompts.max_tokens=256"]), ("toy", [])):
+    caplog.clear()
+    done = command("doctor", "papers/grpo:smoke", "prompts.options.size=64", *words)
+    assert "answers fit the length" in done.stdout
+    said[name] = [line.partition("=")[0] for line in caplog.messages if "; base=gsm8k, or" in line]
+  assert said == dict(chat=["rollouts.max_tokens", "learner.optimizer.lr", "prompts.template.name",
+                            "eval.answer"], toy=[])

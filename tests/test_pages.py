@@ -30,7 +30,7 @@ CANNOT = {
     r"python -m pip |git clone |curl |~/.local/bin/uv |source |cd ": "changes the machine",
     r"gcloud ": "needs a TPU VM",
     r"(RLX_SMOLLM2=\S+ )?python -m pytest|bash .ci/run": "runs the tests",
-    r"rlx preflight .* target=": "needs the compiler of TPUs; tests/test_targets.py compiles with it",
+    r"rlx preflight .* target=": "needs the compiler of TPUs, as tests/test_targets.py does",
     r"python -m experiments.bench.graders": "takes minutes; tests/experiments/bench has its parts",
     r"python -m experiments.claims": "takes minutes; tests/experiments/claims has its parts",
     r"rlx train quickstart .*mine:|python rows.py|rlx train guess.py":
@@ -119,7 +119,8 @@ def folder(tmp_path_factory, chat_model):
     for i, (arm, seed) in enumerate([(a, s) for a in ("dense", "outcome") for s in (0, 1)]):
       test_plots.cell(folder / grid, arm, seed, [0.1 * i, 0.9], i)
   for path in folder.glob("runs/*/*/metrics.jsonl"):
-    path.write_text(path.read_text().replace('"eval/sampled"', '"eval/greedy": 0.5, "eval/sampled"'))
+    text = path.read_text()
+    path.write_text(text.replace('"eval/sampled"', '"eval/greedy": 0.5, "eval/sampled"'))
   test_convert.run_of(folder / "runs/lora", ROOT / "configs/models/chain", lora__rank=2)
   return folder
 
@@ -155,7 +156,7 @@ def execute(folder):
       if words[:2] == ["python", "-c"]: return exec(words[2], {})  # pylint: disable=exec-used
       if words[0] == "python" and (name := words[2].removeprefix("rlx.")) in cli.COMMANDS:
         words = ["rlx", name, *words[3:]]
-      if words[:3] == ["python", "-m", "experiments.grids"]: words += ["--dry-run", "--out", "runs/dry"]
+      if words[2:3] == ["experiments.grids"]: words += ["--dry-run", "--out", "runs/dry"]
       patch.setattr(sys, "argv", words if words[0] == "rlx" else words[2:])
       try:
         if words[0] == "rlx": cli.main()

@@ -1,4 +1,4 @@
-"""README and docs: their examples run, what they name and link to exists; commands: test_pages.py."""
+"""README and docs: examples run, what they name and link to exists; test_pages.py runs commands."""
 import json
 import pathlib
 import re

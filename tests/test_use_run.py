@@ -179,18 +179,19 @@ def test_a_config_may_leave_whiten_out(tiny_files):
 
 
 @pytest.mark.parametrize("limit, cuts, message", [
-    (6, 2, "6 training prompts; .* 12 different ones. Set prompts.per_step=4 or lower, or give mor"),
+    (6, 2, "6 training prompts; .* 12 different ones. Set prompts.per_step=4 or lower, or give"),
     (2, 2, "2 training prompts; a draw takes 12 different ones. Give more rows."),
     (2, 1, "2 training prompts; .* Set prompts.per_step=1 or lower"),
     (1, 1, "1 training prompt; a draw takes 12 different ones. Give more rows.")])
 def test_too_few_prompts_name_the_key_that_takes_fewer(tiny_files, limit, cuts, message):
-  c = tiny.config(tiny_files, prompts__limit=limit, learner__minibatches=cuts, prm__minibatches=cuts)
+  c = tiny.config(tiny_files, prompts__limit=limit, learner__minibatches=cuts,
+                  prm__minibatches=cuts)
   with pytest.raises(ValueError, match=message): build.build(c, splits=("train",))
 
 
 @pytest.mark.parametrize("rows, message", [
     (["1M2="], "there is one, and one is held out to measure accuracy; give at least two different "
-     "rows, or those held out as eval_rows=[...]."), (["1M2="] * 3, "all 3 are equal, and one is h"),
+     "rows, or those held out as eval_rows=[...]."), (["1M2="] * 3, "all 3 are equal, and one is"),
     (["1M2=", "3M4="], None)])
 def test_a_single_row_is_refused_and_of_two_one_is_held_out(rows, message, evaluated, tmp_path,
                                                            monkeypatch):

@@ -84,8 +84,8 @@ def prepare(config: Any, rows: Rows | None, eval_rows: Rows | None, reward: Rewa
 def refuse_positional(call: str, config: Any, given: tuple) -> NoReturn:
   """Refuses arguments after the config that have no name, with the line to write.
 
-  Functions are rewards; what comes before them is a model, in the order of TRL, and the first of the
-  others are rows.
+  Functions are rewards, and the first of the others are rows. In the place of the config may be a
+  model, as in TRL.
   """
   words, left = [], ["eval_rows", "rows"] if call == "train" else ["rows"]
   if isinstance(config, str | os.PathLike) and (model := load.find_model(str(config))):
