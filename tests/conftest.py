@@ -39,7 +39,8 @@ mlir.make_ir_context = functools.cache(mlir.make_ir_context)
 SLOW = ("test_attacks", "test_loop", "test_pages", "test_hosts", "test_api", "test_shipped",
         "test_notebooks", "test_devices", "test_resume", "test_pool", "test_parity",
         "test_contracts", "test_train_prm", "test_quickstart", "test_convert", "test_preflight",
-        "test_golden", "test_attacks_asserts", "test_code_tests", "test_fuzz", "test_readme", "test_fields")
+        "test_golden", "test_attacks_asserts", "test_code_tests", "test_fuzz", "test_readme",
+        "test_fields")
 
 # Bytes of a process: when it has grown by the first, it drops, after a file, what it has
 # compiled; with the second, the file fails.

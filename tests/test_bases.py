@@ -204,7 +204,8 @@ def test_a_recipe_says_its_command_hardware_and_what_to_expect(name):
 def test_a_doctor_says_which_numbers_are_the_toy_s(chat_model, command, caplog):
   """In a line each, of a model that is no toy; of the toy none."""
   said = {}
-  for name, words in (("chat", [f"model.path={chat_model}", "prompts.max_tokens=256"]), ("toy", [])):
+  chat = [f"model.path={chat_model}", "prompts.max_tokens=256"]
+  for name, words in (("chat", chat), ("toy", [])):
     caplog.clear()
     done = command("doctor", "papers/grpo:smoke", "prompts.options.size=64", *words)
     assert "answers fit the length" in done.stdout
