@@ -134,7 +134,10 @@ def execute(folder):
           p.name: p.read_bytes() for p in (folder / "model").iterdir()}}
       for size in ("0.5B", "1.5B")}) as server:
     hub_stub.use(server, folder / "hub", patch)
-    rows = {"openai/gsm8k": test_bases.GSM8K, "open-r1/DAPO-Math-17k-Processed": test_bases.DAPO}
+    rows = {"openai/gsm8k": test_bases.GSM8K, "open-r1/DAPO-Math-17k-Processed": test_bases.DAPO,
+            "agentica-org/DeepScaleR-Preview-Dataset": [
+                dict(problem=row["prompt"], answer=row["solution"], solution="", split=row["split"])
+                for row in test_bases.DAPO]}
     patch.setitem(sys.modules, "datasets", types.SimpleNamespace(
         load_dataset=lambda name, config, split, revision: [
             row for row in rows[name] if row["split"] == split]))

@@ -2,6 +2,7 @@
 
 Verifiers are those of prompts and of the config. All of it runs on the host.
 """
+import functools
 import inspect
 from collections.abc import Sequence
 from typing import Any
