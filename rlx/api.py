@@ -11,7 +11,7 @@ Rows = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
 _COLUMNS = 16  # `sample` and `score` pad texts to a multiple of so many tokens.
 
 
-def train(config: Any, *, rows: Rows | None = None, eval_rows: Rows | None = None,
+def train(config: Any, *misplaced: Any, rows: Rows | None = None, eval_rows: Rows | None = None,
           reward: Rewards | None = None, coefficients: Mapping[str, float] | None = None,
           columns: Mapping[str, str] | None = None, model: str | None = None,
           base: str | None = None, workdir: str | None = None,
@@ -29,6 +29,7 @@ def train(config: Any, *, rows: Rows | None = None, eval_rows: Rows | None = Non
   Args:
     config: a config's name, such as quickstart or papers/prime, the path of a .py file, the folder
       of a run, whose config is taken, or a ConfigDict.
+    *misplaced: refused with the line to write: all other arguments have names.
     rows: what is asked, one dict for each row, with a text or a list of chat messages in `prompt`;
       a list, a datasets.Dataset, a dict of splits, a pandas.DataFrame, the path of a .jsonl,
       .json, .csv, .tsv or .parquet file, hf:OWNER/NAME:CONFIG:SPLIT, or the name of a public set
@@ -68,15 +69,16 @@ def train(config: Any, *, rows: Rows | None = None, eval_rows: Rows | None = Non
   from rlx.build import own_data
   from rlx.io import compile_cache
   from rlx.loops import rl
+  if misplaced: own_data.refuse_positional("train", config, misplaced)
   config, workdir = own_data.prepare(
       config, rows, eval_rows, reward, coefficients, model, workdir, changes, base, columns)
   compile_cache.keep_compiled(config.compile_cache, workdir)
   return rl.train(config, workdir)
 
 
-def evaluate(config: Any, *, rows: Rows | None = None, reward: Rewards | None = None,
-             columns: Mapping[str, str] | None = None, model: str | None = None,
-             base: str | None = None, workdir: str | None = None,
+def evaluate(config: Any, *misplaced: Any, rows: Rows | None = None,
+             reward: Rewards | None = None, columns: Mapping[str, str] | None = None,
+             model: str | None = None, base: str | None = None, workdir: str | None = None,
              **changes: Any) -> dict[str, Any]:
   """Held-out accuracy of a run's newest checkpoint, or of a model, with 95% intervals.
 
@@ -86,6 +88,7 @@ def evaluate(config: Any, *, rows: Rows | None = None, reward: Rewards | None = 
 
   Args:
     config: as for `train`.
+    *misplaced: as for `train`.
     rows: held-out rows, as eval_rows of `train`; None: those of the config or run.
     columns: as for `train`.
     reward: as for `train`; only the verdict, the first one, is measured. Functions that Python gave
@@ -104,6 +107,7 @@ def evaluate(config: Any, *, rows: Rows | None = None, reward: Rewards | None = 
   from rlx.build import own_data
   from rlx.io import compile_cache
   from rlx.tools import evaluate as evaluate_tool
+  if misplaced: own_data.refuse_positional("evaluate", config, misplaced)
   config, workdir = own_data.prepare(
       config, None, rows, reward, None, model, workdir, changes, base, columns, learns=False)
   compile_cache.keep_compiled(config.compile_cache, workdir)

@@ -1,6 +1,8 @@
 """Methods over bases: every paper's config on the toy and on language models."""
+import importlib
 import json
 import pathlib
+import re
 import zlib
 
 import jax
@@ -188,3 +190,26 @@ def test_a_base_that_does_not_fit_is_refused(name, over, message):
   assert "\n" not in str(e.value)
   with pytest.raises(ValueError, match="only with the name of a config"):
     own_data.prepare(base.get_config(), None, None, None, None, None, None, {}, "gsm8k")
+
+
+@pytest.mark.parametrize("name", base.bases())
+def test_a_recipe_says_its_command_hardware_and_what_to_expect(name):
+  """Or that it has not been run at that size; its commands are accepted."""
+  text = " ".join(importlib.import_module(f"rlx.configs.bases.{name}").__doc__.split())
+  commands = re.findall(rf"rlx train (papers/\w+ base={name}[\w:-]*(?: model\.path=hf:\S+)?)", text)
+  assert commands and ("GPU with" in text or "CPU threads" in text)
+  for command in commands: cli.parse("train", *command.split())
+  assert "neither a time nor a figure to expect" in text or "one to two minutes" in text
+
+
+def test_a_doctor_says_which_numbers_are_the_toy_s(chat_model, command, caplog):
+  """In a line each, of a model that is no toy; of the toy none."""
+  said = {}
+  chat = [f"model.path={chat_model}", "prompts.max_tokens=256"]
+  for name, words in (("chat", chat), ("toy", [])):
+    caplog.clear()
+    done = command("doctor", "papers/grpo:smoke", "prompts.options.size=64", *words)
+    assert "answers fit the length" in done.stdout
+    said[name] = [line.partition("=")[0] for line in caplog.messages if "; base=gsm8k, or" in line]
+  assert said == dict(chat=["rollouts.max_tokens", "learner.optimizer.lr", "prompts.template.name",
+                            "eval.answer"], toy=[])

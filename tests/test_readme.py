@@ -1,4 +1,4 @@
-"""README and docs: their commands are accepted, what they name and link to exists."""
+"""README and docs: examples run, what they name and link to exists; test_pages.py runs commands."""
 import json
 import pathlib
 import re
@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import rlx
-from rlx import cli
-from rlx.build import load
+from rlx import build
+from rlx.build import own_data
 from rlx.core import fields, records, resolve
-from rlx.loops import record
 from rlx.stages import host_fields, model_fields
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -28,69 +27,11 @@ def blocks(text, language=""):
           if name == language]
 
 
-# Commands of rlx in which nothing is left for the reader to fill in.
-COMMANDS = sorted({command.strip() for text in TEXTS.values() for block in blocks(text)
-                   for line in block.splitlines() for command in line.split(" && ")
-                   if command.startswith(("python -m rlx.", "rlx "))
-                   and not re.search(r"FOLDER|\$task", command) and not command.count('"') % 2})
-
-
-def with_a_missing_file(command, workdir):
-  """(module, arguments, what the message starts with): the command on a file that is not there."""
-  words = shlex.split(re.sub(r"\$\([^)]*\)", "MODEL", command), comments=True)
-  if words[0] == "rlx":  # rlx NAME ARGUMENT ... key=value ...
-    name, module, first, words, dashes, config = words[1], "rlx", [words[1]], words[2:], "", ""
-    while words and "=" not in words[0]: first.append(words.pop(0))
-  else:                  # python -m MODULE --flag=value ...
-    module, first, words, dashes, config = words[2], [], words[3:], "--", "--config."
-    name = module.rpartition(".")[2]
-  if name == "view": return module, [*first[:1], "/nowhere"], "rlx: "
-  if name == "chat": return module, [name, "/nowhere", *words], "rlx: model.path='/nowhere' is mis"
-  if name == "convert":
-    words = [w for w in words if not re.match("-*(source|to|model)=", w)]
-    return (module, [*first, *words, f"{dashes}source=/nowhere", f"{dashes}to={workdir}/m"],
-            "rlx: source='/nowhere' is missing")
-  # Where sft starts from a random model, the data are missing.
-  is_fresh = name == "sft" and load.load_config(first[1]).model.path is None
-  key, path = ("prompts.source", "nowhere") if is_fresh else ("model.path", "/nowhere")
-  words = [w for w in words if not re.match(r"-*(workdir|(config\.)?model\.path)=", w)]
-  if first[1:] and first[1].startswith("/tmp/"):  # The folder of a run.
-    run_folder = workdir.with_name("of_a_run")
-    record.record(load.load_config("quickstart"), run_folder)
-    first[1] = str(run_folder)
-  if name != "doctor": words.append(f"{dashes}workdir={workdir}")
-  return module, [*first, *words, f"{config}{key}={path}"], f"rlx: {key}='{path}'"
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-  """Function (module, flags) -> (exit status, lines of stderr) of `python -m MODULE FLAG ...`."""
-  def run_module(module, flags):
-    monkeypatch.setattr(sys, "argv", [module, *flags])
-    capsys.readouterr()
-    with pytest.raises(SystemExit) as ended: runpy.run_module(module, run_name="__main__")
-    return ended.value.code, capsys.readouterr().err.strip().splitlines()
-  monkeypatch.chdir(ROOT)
-  return run_module
-
-
 def test_the_two_commands_come_first():
   assert blocks(TEXTS["README.md"])[0].splitlines() == [
       "python -m pip install -e . && python -m rlx.train "
       "--config=configs/quickstart.py --workdir=/tmp/rlx/quickstart",
       "python -m pip install -e '.[test]' && python -m pytest"]
-
-
-def test_flags_and_configs_of_all_commands_are_accepted(run, tmp_path):
-  """Each run ends because a file is missing, so the rest of its command was accepted."""
-  names = set()
-  for command in COMMANDS:
-    if "mine:" in command: continue  # The reader's own module.
-    module, flags, message = with_a_missing_file(command, tmp_path / "run")
-    if module == "rlx": names.add(flags[0])
-    status, lines = run(module, flags)
-    assert status == 2 and lines[-1].startswith(message), (command, lines)
-  assert names == set(cli.COMMANDS)
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/api.md"])
@@ -109,7 +50,7 @@ def test_the_extension_trains_from_outside_the_package(tmp_path, monkeypatch, co
   """The module and the command of docs/architecture.md, in an empty folder."""
   page = TEXTS["docs/architecture.md"]
   (tmp_path / "mine.py").write_text(blocks(page, "python")[0])
-  _, *words = shlex.split(next(c for c in COMMANDS if "mine:" in c).replace(
+  _, *words = shlex.split(next(b for b in blocks(page) if "mine:" in b).replace(
       "quickstart", "quickstart:smoke"))
   monkeypatch.chdir(tmp_path)
   monkeypatch.setattr(sys, "path", sys.path[:])  # The command adds the current folder.
@@ -118,6 +59,29 @@ def test_the_extension_trains_from_outside_the_package(tmp_path, monkeypatch, co
   assert done.returncode == 0, done.stderr
   step = json.loads((tmp_path / "run/metrics.jsonl").read_text())
   assert np.isfinite(step["rewards/outcome"])
+
+
+def test_an_environment_of_one_s_own_trains_in_an_empty_folder(tmp_path, monkeypatch, command):
+  """The files and commands of docs/environments.md; rows from Python need no verifier either."""
+  page = TEXTS["docs/environments.md"]
+  files = {name: text for text in blocks(page, "python")
+           if (name := text.partition(":")[0].removeprefix('"""')).endswith(".py")}
+  assert list(files) == ["mine.py", "rows.py", "guess.py"]
+  for name, text in files.items(): (tmp_path / name).write_text(text)
+  first, second = next(b for b in blocks(page) if "guess.py" in b).splitlines()
+  monkeypatch.chdir(tmp_path)
+  monkeypatch.setattr(sys, "path", sys.path[:])  # The command adds the current folder.
+  runpy.run_path(first.removeprefix("python "))
+  done = command(*shlex.split(second.replace("guess.py", "guess.py:smoke"))[1:], "steps=1")
+  assert done.returncode == 0, done.stderr
+  step = json.loads((tmp_path / "guess/metrics.jsonl").read_text())
+  assert step["environment/failed"] == 0 and 0 <= step["rewards/outcome"] <= 1
+  texts = [json.loads(line)["completion"] for line in (tmp_path / "guess/completions.jsonl").open()]
+  assert any({"M", "m"} & set(text) for text in texts)  # Hints that the policy has read.
+  rows = [dict(prompt=f"{i}=", answer="4") for i in range(30)]
+  config, _ = own_data.prepare("guess.py:smoke", rows, *[None] * 4, "other", {})
+  build.build(config).close()
+  del sys.modules["mine"]
 
 
 @each

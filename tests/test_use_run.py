@@ -1,6 +1,8 @@
 """What can be done with the folder of a run, and what new users write."""
+import contextlib
 import io
 import json
+import pathlib
 import sys
 
 import jax
@@ -10,13 +12,16 @@ import tqdm
 
 import rlx
 from rlx import api, build
-from rlx.build import keys, load, methods, prompts, updates, validation, verifiers
+from rlx.build import keys, load, methods, own_data, prompts, updates, validation, verifiers
 from rlx.configs import base
 from rlx.core import records, resolve
 from rlx.io import compile_cache, progress
 from rlx.loops import record, rl
 from rlx.tools import convert, evaluate
 from tests import test_convert, tiny
+
+
+ROOT = pathlib.Path(__file__).parent.parent
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +70,10 @@ def evaluated(monkeypatch):
 
 
 REWARD = "rlx.verifiers.reward_function:tests/test_use_run"
+def plain(logps_BT, old_logps_BT, advantages_BT):
+  return -advantages_BT * (logps_BT - old_logps_BT)
+
+
 def first(completions): return [float(c == "1") for c in completions]
 def other(completions): return [0.5 for _ in completions]
 
@@ -113,6 +122,23 @@ def test_arguments_of_other_libraries_name_the_right_one(call, right):
     rlx.train("quickstart:smoke", **call)
 
 
+@pytest.mark.parametrize("call, given, line", [
+    ("train", ("Qwen/Qwen3-0.6B", other, [{}]),
+     "train('papers/grpo', base='gsm8k', model='hf:Qwen/Qwen3-0.6B', reward=other, rows=...)"),
+    ("train", ("quickstart", "rows.csv", "more.csv", [other, plain]),
+     "train('quickstart', rows='rows.csv', eval_rows='more.csv', reward={'other': other, 'plain': "
+     "plain})"),
+    ("train", ("quikstart", {"a": other}), "train('quikstart', reward=other)"),
+    ("evaluate", ("MODEL", [{}]), "evaluate('papers/grpo', base='gsm8k', model='MODEL', rows=...)"),
+    ("evaluate", (base.get_config(), [{}]), "evaluate(config, rows=...)")])
+def test_arguments_without_names_are_refused_with_the_line_to_write(call, given, line, tiny_files):
+  path = str(tiny_files / "model")
+  given = [x.replace("MODEL", path) if isinstance(x, str) else x for x in given]
+  with pytest.raises(ValueError) as e: getattr(rlx, call)(*given)
+  assert str(e.value) == (f"rlx.{call}: arguments after the config have names; write rlx."
+                          f"{line.replace('MODEL', path)}.")
+
+
 @pytest.mark.parametrize("config, message", [
     ("Qwen/Qwen3-0.6B", "a model is given as model='hf:Qwen/Qwen3-0.6B'"),
     ("hf:Qwen/Qwen3-0.6B", "this is a model; name a config such as quickstart, and the model as"),
@@ -124,16 +150,16 @@ def test_a_model_in_the_place_of_the_config_is_named(config, message, tiny_files
 
 def test_folders_that_cannot_be_written_are_one_line(tmp_path, command):
   (tmp_path / "file").write_text("")
-  for workdir, message in (("gs://bucket/run", "'gs://bucket/run': runs are written to a local"),
+  for workdir, message in (("gs://bucket/run", "'gs://bucket/run': files are written to a local"),
+                           ("/proc/run", "cannot be written; name another one."),  # Not by root.
                            (f"{tmp_path}/file/run", "file is no folder; name another one.")):
     with pytest.raises(ValueError, match=message):
       rlx.train("quickstart:smoke", rows=[{"prompt": "1"}], reward=other, workdir=workdir)
-    assert message in command("train", "quickstart:smoke", f"workdir={workdir}").stderr
+    for words in (["train", "quickstart:smoke", f"workdir={workdir}"],
+                  ["convert", "source=configs/models/chain", f"to={workdir}"],
+                  ["preflight", "quickstart:smoke", f"json={workdir}/figures.json"]):
+      assert message in command(*words).stderr, words
   assert not [*tmp_path.glob("gs*")]
-
-
-def plain(logps_BT, old_logps_BT, advantages_BT):
-  return -advantages_BT * (logps_BT - old_logps_BT)
 
 
 def half(outcome_B): return 0.5 * outcome_B
@@ -157,20 +183,47 @@ def test_a_config_may_leave_whiten_out(tiny_files):
   assert stage.whiten is base.get_config().advantages.whiten
 
 
-def test_too_few_prompts_name_the_key_that_takes_fewer(tiny_files):
-  c = tiny.config(tiny_files, prompts__limit=6)
-  with pytest.raises(ValueError, match="6 training prompts; a draw takes 12 different ones. Set pro"
-                     "mpts.per_step=4 or lower, or give more rows"):
-    build.build(c, splits=("train",))
+@pytest.mark.parametrize("limit, cuts, message", [
+    (6, 2, "6 training prompts; .* 12 different ones. Set prompts.per_step=4 or lower, or give"),
+    (2, 2, "2 training prompts; a draw takes 12 different ones. Give more rows."),
+    (2, 1, "2 training prompts; .* Set prompts.per_step=1 or lower"),
+    (1, 1, "1 training prompt; a draw takes 12 different ones. Give more rows.")])
+def test_too_few_prompts_name_the_key_that_takes_fewer(tiny_files, limit, cuts, message):
+  c = tiny.config(tiny_files, prompts__limit=limit, learner__minibatches=cuts,
+                  prm__minibatches=cuts)
+  with pytest.raises(ValueError, match=message): build.build(c, splits=("train",))
+
+
+@pytest.mark.parametrize("rows, message", [
+    (["1M2="], "there is one, and one is held out to measure accuracy; give at least two different "
+     "rows, or those held out as eval_rows=[...]."), (["1M2="] * 3, "all 3 are equal, and one is"),
+    (["1M2=", "3M4="], None)])
+def test_a_single_row_is_refused_and_of_two_one_is_held_out(rows, message, evaluated, tmp_path,
+                                                           monkeypatch):
+  monkeypatch.setattr(own_data, "_HELD_OUT", 1)  # As if the hash held out all of them.
+  rows = [dict(prompt=text, answer="2") for text in rows]
+  train = lambda: rlx.train("quickstart:smoke", rows=rows, reward=other, workdir=tmp_path / "run")
+  if message is None:
+    train()
+    splits = [json.loads(x)["split"] for x in (tmp_path / "run/rows.jsonl").open()]
+    assert splits == ["train", "test"]
+  else:
+    with pytest.raises(ValueError) as e: train()
+    assert str(e.value).startswith(f"rows: {message}")
 
 
 def test_an_environment_s_reward_needs_no_workers_for_verifiers(tiny_files):
+  """A verifier that is asked after all has a process; those of the config are always asked."""
   c = tiny.config(tiny_files, verifier__workers=0)
   asked = [records.Prompt(id="a", text="1", answer="1", verifier="math_answer.final")]
   with pytest.raises(ValueError, match="verifier.workers=0: math_answer.final"):
     verifiers.pool_of(c, asked)
   c.environment.name = "echo.Echo"
-  verifiers.pool_of(c, asked).close()
+  with contextlib.closing(verifiers.pool_of(c, asked)) as pool:
+    assert pool.verify(asked, [r"\boxed{1}"]) == 1
+  c.verifier.scores = ("math_answer.final",)
+  with pytest.raises(ValueError, match="verifier.workers=0: math_answer.final .verifier.scores"):
+    verifiers.pool_of(c, asked)
 
 
 def test_one_record_is_of_one_method(tmp_path, evaluated, command, monkeypatch):
@@ -200,11 +253,13 @@ def test_one_record_is_of_one_method(tmp_path, evaluated, command, monkeypatch):
 
 
 def test_a_step_says_what_it_compiled_and_the_first_is_left_out_of_the_eta(capsys, monkeypatch):
+  jitted = [p.read_text() for p in ROOT.glob("rlx/*/*.py") if "jax.jit" in p.read_text()]
+  for name in progress.Compilations._NAMES: assert any(f"def {name}(" in text for text in jitted)
   compilations = progress.Compilations()
   event = "/jax/core/compile/backend_compile_duration"
-  for name, seconds in (("jit(update_policy)", 2.0), ("jit(update_policy)", 1.2), ("jit(add)", .1)):
+  for name, seconds in (("jit(step)", 2.0), ("jit(step)", 1.2), ("jit(add)", .1)):
     jax.monitoring.record_event_duration_secs(event, seconds, fun_name=name)
-  assert (text := compilations.take()) == "update_policy 3 s and 1 small ones"
+  assert (text := compilations.take()) == "updates 3 s and 1 small ones"
   jax.monitoring.record_event_duration_secs(event, 0.5, fun_name="jit(add)")
   assert compilations.take() == ""
   compilations.close()
@@ -220,4 +275,27 @@ def test_a_step_says_what_it_compiled_and_the_first_is_left_out_of_the_eta(capsy
   state = bar._bar.format_dict
   bar.close()
   assert (state["n"] - state["initial"]) / state["elapsed"] == 0.5
-  assert "rlx: step 0 compiled update_policy 3 s and 1 small ones.\n" in capsys.readouterr().err
+  assert "rlx: step 0 compiled updates 3 s and 1 small ones.\n" in capsys.readouterr().err
+
+
+PPO = dict(rewards=dict(outcome=dict(name="outcome.verdict", coef=1.0)),
+           advantages=dict(total=dict(name="temporal.gae"), whiten=True))
+
+
+@pytest.mark.parametrize("changes, programs", [
+    ({}, "sampler, scoring, PRM update, rewards and advantages, policy update"),
+    (PPO, "sampler, scoring, rewards and advantages, value update, policy update"),
+    (dict(PPO, advantages=dict(outcome=dict(name="group.rloo"), whiten=True)),
+     "sampler, rewards and advantages, policy update")])
+def test_what_the_first_step_compiles_is_said_before(changes, programs, tiny_files, tmp_path,
+                                                     capsys, monkeypatch):
+  """In one line, before the stages of step 0."""
+  c = tiny.config(tiny_files, **changes)
+  run = tiny.build_run(c)
+  asked = []
+  def step(run, state, *_): raise KeyboardInterrupt(asked.append(capsys.readouterr().err))
+  monkeypatch.setattr(rl, "iteration", step)
+  monkeypatch.setattr(rl, "measure_accuracy", lambda *_: {})
+  with tiny.building(run), pytest.raises(KeyboardInterrupt): rl.train(c, tmp_path)
+  assert f"rlx: compiling: evaluation, {programs}; step 0 waits for them.\n" in asked[0]
+  assert run.list_programs(evaluates=False) == programs.split(", ")

@@ -5,6 +5,7 @@ import itertools
 import os
 import pathlib
 import re
+import tempfile
 from typing import Any
 
 from rlx import configs
@@ -33,7 +34,7 @@ def config_file(name: str) -> str:
     if not pathlib.Path(path).is_file(): raise ValueError(f"no config file {path!r}.")
     return name
   if path not in (names := _names()):
-    if name.startswith("hf:") or (pathlib.Path(name) / "config.json").is_file():
+    if (model := find_model(name)) == name:
       raise ValueError(f"config={name!r}: this is a model; name a config such as quickstart, and "
                        f"the model as model={name!r} (model.path={name} in a command).")
     by_last_part = {n.split("/")[-1]: n for n in names}
@@ -45,9 +46,20 @@ def config_file(name: str) -> str:
     raise ValueError(
         f"no config {path!r}; " + (f"did you mean {near[0]}? There" if near else "there")
         + f" are {', '.join(top)} and {papers} named papers/...; a file's name ends in .py"
-        + (f", a model is given as model={'hf:' + path!r}." if _NAME_OF_MODEL.fullmatch(path)
-           and not near else "."))
+        + (f", a model is given as model={model!r}." if model and not near else "."))
   return str(_FOLDER / f"{path}.py") + colon + variant
+
+
+def find_model(name: str) -> str | None:
+  """What model.path would be if this text means a model and no config; None if it does not.
+
+    >>> find_model("Qwen/Qwen3-0.6B"), find_model("papers/grpo"), find_model("quikstart")
+    ('hf:Qwen/Qwen3-0.6B', None, None)
+  """
+  is_folder = (pathlib.Path(name) / "config.json").is_file() and not _is_run(name)
+  if name.startswith("hf:") or is_folder or name.endswith((".gguf", ".whl")): return name
+  is_name = _NAME_OF_MODEL.fullmatch(name) and not (_FOLDER / name).parent.is_dir()
+  return f"hf:{name}" if is_name else None
 
 
 def _names() -> list[str]:
@@ -127,21 +139,26 @@ def find_free_workdir(default: str, config: Any) -> str:
   return next(folder for folder in folders if not has_other_methods(folder))
 
 
-def check_workdir(workdir: str | os.PathLike) -> None:
-  """Refuses a folder that cannot be written.
+def check_workdir(workdir: str | os.PathLike, key: str = "workdir") -> None:
+  """Refuses a folder that cannot be written, before anything runs.
 
+  Args:
+    key: the argument that names it.
   Raises:
     ValueError: it is an address such as gs://..., or neither it nor a folder above it is one that
       can be written.
   """
   if "://" in str(workdir):
-    raise ValueError(f"workdir={str(workdir)!r}: runs are written to a local or mounted folder; "
+    raise ValueError(f"{key}={str(workdir)!r}: files are written to a local or mounted folder; "
                      "copy it to the bucket afterwards.")
   path = pathlib.Path(workdir).absolute()
-  above = next(p for p in (path, *path.parents) if p.exists())
-  if not above.is_dir() or not os.access(above, os.W_OK):
-    raise ValueError(f"workdir={str(workdir)!r}: {above} " + (
-        "cannot be written" if above.is_dir() else "is no folder") + "; name another one.")
+  try:
+    above = next(p for p in (path, *path.parents) if p.exists())
+    if not above.is_dir(): raise NotADirectoryError
+    with tempfile.TemporaryFile(dir=above): pass  # Where os.access allows, writing may still fail.
+  except OSError as e:
+    why = "is no folder" if isinstance(e, NotADirectoryError) else "cannot be written"
+    raise ValueError(f"{key}={str(workdir)!r}: {above} {why}; name another one.") from None
 
 
 def default_workdir(name: str, over: str | None = None) -> str:

@@ -11,7 +11,7 @@ import re
 import sys
 import types
 import zlib
-from typing import Any, Callable, Iterable, Mapping
+from typing import Any, Callable, Iterable, Mapping, NoReturn
 
 from absl import logging
 import ml_collections
@@ -83,6 +83,29 @@ def prepare(config: Any, rows: Rows | None, eval_rows: Rows | None, reward: Rewa
     if reward is not None and "verifier.workers" not in changes and not config.verifier.workers:
       config.verifier.workers = min(os.cpu_count() or 1, 8)
   return config, choose()
+
+
+def refuse_positional(call: str, config: Any, given: tuple) -> NoReturn:
+  """Refuses arguments after the config that have no name, with the line to write.
+
+  Functions are rewards, and the first of the others are rows. In the place of the config may be a
+  model, as in TRL.
+  """
+  words, left = [], ["eval_rows", "rows"] if call == "train" else ["rows"]
+  if isinstance(config, str | os.PathLike) and (model := load.find_model(str(config))):
+    config, words = "papers/grpo", ["base='gsm8k'", f"model={model!r}"]
+  for value in given:
+    functions = [*value.values()] if isinstance(value, Mapping) else (
+        value if isinstance(value, list | tuple) else [value])
+    if functions and all(map(callable, functions)):
+      named = [getattr(fn, "__name__", "...") for fn in functions]
+      words.append("reward=" + (named[0] if len(named) == 1 else
+                                "{" + ", ".join(f"{n!r}: {n}" for n in named) + "}"))
+    elif left:
+      words.append(f"{left.pop()}={repr(value) if isinstance(value, str | os.PathLike) else '...'}")
+  first = repr(config) if isinstance(config, str | os.PathLike) else "config"
+  raise ValueError(f"rlx.{call}: arguments after the config have names; write "
+                   f"rlx.{call}({', '.join([first, *words])}).")
 
 
 def _use_set(config: keys.Config, rows: Rows | None, eval_rows: Rows | None,
@@ -169,7 +192,8 @@ def _use_rows(config: keys.Config, splits: dict[str, list[dict]], reward: Reward
   when the methods are known; returns the folder."""
   rows = [*itertools.chain(*splits.values())]
   verifier = "" if learns or reward is not None else config.prompts.columns.get("verifier", "")
-  if reward is None and not verifier and not all("verifier" in row["columns"] for row in rows):
+  if (reward is None and not verifier and config.environment.name is None
+      and not all("verifier" in row["columns"] for row in rows)):
     raise ValueError("rows: without reward=, the column `verifier` of each row names a function "
                      "such as math_answer.final.")
   for row in rows:
@@ -267,9 +291,11 @@ def _splits(config: keys.Config, rows: Rows | None, eval_rows: Rows | None,
   if held_out: return dict(train=train, test=read(rows, f"{held_out} row", "rows", (held_out,)))
   hashed = sorted(train, key=lambda row: (_hash(row), row["id"]))
   if _hash(hashed[0]) == _hash(hashed[-1]):
-    raise ValueError(f"rows: {len(train)} rows that ask one question; others are needed, of which "
-                     "a tenth is held out, or eval_rows=.")
-  apart = [row for row in hashed if not _hash(row) % _HELD_OUT] or hashed[:1]
+    raise ValueError(f"rows: {'there is one' if len(train) == 1 else f'all {len(train)} are equal'}"
+                     ", and one is held out to measure accuracy; give at least two different rows, "
+                     "or those held out as eval_rows=[...].")
+  apart = [row for row in hashed if not _hash(row) % _HELD_OUT]
+  if len(apart) in (0, len(hashed)): apart = hashed[:1]
   ids = {row["id"] for row in apart[:config.eval.prompts]}
   return dict(train=[row for row in train if row["id"] not in ids],
               test=[row for row in train if row["id"] in ids])

@@ -3,6 +3,7 @@ import dataclasses
 import functools
 import inspect
 import itertools
+import math
 import sys
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
@@ -134,11 +135,14 @@ def load_and_check_prompts(c: keys.Config, draw: int, texts: texts_lib.Texts,
   if "eval" in splits and not eval_prompts:
     raise ValueError(f"eval.split={c.eval.split!r} of prompts.source="
                      f"{c.prompts.source!r} has no prompts.")
-  if "train" in splits and len(train_prompts) < draw:
-    raise ValueError(f"prompts.source={c.prompts.source!r}: {len(train_prompts)} "
-                     f"training prompts; a draw takes {draw} different ones. Set prompts.per_step="
-                     f"{int(len(train_prompts) / c.rollouts.oversample) + c.rollouts.rehearsal} or "
-                     "lower, or give more rows.")
+  if "train" in splits and (n := len(train_prompts)) < draw:
+    parts = math.lcm(*(c[name].minibatches * c[name].microbatches
+                       for name in ("learner", "prm", "value")), 1 + c.prompts.paired)
+    most = (int((n + 0.49) / c.rollouts.oversample) + c.rollouts.rehearsal) // parts * parts
+    raise ValueError(
+        f"prompts.source={c.prompts.source!r}: {n} training prompt{'s' * (n != 1)}; a draw takes "
+        f"{draw} different ones. " + (f"Set prompts.per_step={most} or lower, or give"
+                                      if most > c.rollouts.rehearsal else "Give") + " more rows.")
   for p in train_prompts + eval_prompts:
     if p.answers and c.environment.name is not None:
       raise ValueError(f"prompt {p.id!r}: {len(p.answers)} accepted answers; an environment reads "

@@ -54,6 +54,20 @@ class Run:
     """The shapes of the initial state, with shardings; allocates nothing."""
     return self.init.shapes()
 
+  def list_programs(self, *, evaluates: bool) -> list[str]:
+    """Names of the programs of a step, in its order, that take long to compile.
+
+    Args:
+      evaluates: whether the step is preceded by an evaluation.
+    """
+    state = self.shapes()
+    scores = any(f.where == "model" for f in self.planned)
+    if state.prm is not None: scores |= not getattr(self.update_prm, "uses_own_pass", True)
+    wanted = {"evaluation": evaluates, "sampler": True, "scoring": scores,
+              "PRM update": state.prm_opt is not None, "rewards and advantages": True,
+              "value update": state.value_opt is not None, "policy update": True}
+    return [name for name, is_compiled in wanted.items() if is_compiled]
+
   @property
   def updates(self) -> dict[str, Any]:
     """{section of the config: the stage that trains its model}."""

@@ -2,6 +2,7 @@
 
 Verifiers are those of prompts and of the config. All of it runs on the host.
 """
+import functools
 import inspect
 from collections.abc import Sequence
 from typing import Any
@@ -26,18 +27,20 @@ def readers_of(c: keys.Config, methods: methods_lib.Methods) -> list[str]:
 
 def pool_of(c: keys.Config, prompts: Sequence[records.Prompt]) -> pool.Pool:
   """Returns the pool of verifiers, after a check that it can run all verifiers of the run."""
-  verifiers = pool.Pool(
-      workers=c.verifier.workers, timeout_s=c.verifier.timeout_s, gather=hosts.gather,
+  make = functools.partial(
+      pool.Pool, timeout_s=c.verifier.timeout_s, gather=hosts.gather,
       options=dict(
           judge=dict(c.verifier.judge.to_dict(), key=rng.secret(c.seed, "judge")),
           code=dict(unsafe=c.verifier.unsafe, test_s=c.verifier.test_s,
                     test_mb=c.verifier.test_mb, total_s=0.8 * c.verifier.timeout_s,
                     tolerance=c.verifier.test_tolerance)))
-  # Where an environment gives the reward, no verifier is asked: the first call would check it.
-  if c.environment.name is None or c.verifier.workers:
-    verifiers.require({p.verifier: f"prompt {p.id!r}" for p in prompts
-                       if p.verifier or c.environment.name is None})
+  has_environment, verifiers = c.environment.name is not None, make(c.verifier.workers)
   verifiers.require(validation.verifiers(c))
+  named = {p.verifier: f"prompt {p.id!r}" for p in prompts if p.verifier or not has_environment}
+  # An environment may give all rewards; the process starts if a verifier is asked after all.
+  if has_environment and any(map(verifiers.needs_process, named)):
+    verifiers = make(max(c.verifier.workers, 1))
+  verifiers.require(named)
   return verifiers
 
 

@@ -139,8 +139,12 @@ def _panel(axis, title, keys, lines, baseline=()):
       points = [(l["step"], l[key]) for l in rows if key in l]
       if points: axis.plot(*zip(*points), linestyle=style, markersize=3,
                            marker="o" if len(points) < 15 else None, **look)
-  if title == TIME: axis.set_ylim(0, _limit_axis(lines, keys))
-  _finish(axis, legend=len(keys) > 1)
+  _finish(axis, legend=len(keys) > 1 and title != TIME)
+  if title != TIME: return
+  axis.set_ylim(0, _limit_axis(lines, keys))
+  # Below the axis: lines that leave the limit cross every corner.
+  axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=len(keys), fontsize=7,
+              frameon=False, handlelength=1.8, handletextpad=0.4, columnspacing=1)
 
 
 def _finish(axis, xlabel="step", legend=False):

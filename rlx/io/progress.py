@@ -66,6 +66,9 @@ class Clock:
 class Compilations:
   """The programs that jax compiles, as lines: which, and how many seconds each took."""
   _SHOWN_S = 1.0  # What compiles faster is only counted.
+  # Functions of the package that take long, by the names of `build.Run.list_programs`.
+  _NAMES = dict.fromkeys(("_start", "_advance", "_read", "_move", "_rollouts"), "sampler") | {
+      "step": "updates", "logps_of": "scoring", "_compute": "rewards and advantages"}
 
   def __init__(self):
     import jax  # pylint: disable=g-import-not-at-top
@@ -74,7 +77,8 @@ class Compilations:
 
   def _add(self, event, seconds, fun_name="", **_):
     if event == "/jax/core/compile/backend_compile_duration":
-      self._seconds[fun_name.removeprefix("jit(").removesuffix(")")] += seconds
+      name = fun_name.removeprefix("jit(").removesuffix(")")
+      self._seconds[self._NAMES.get(name, name)] += seconds
 
   def take(self):
     """What was compiled since the last call, as a text; "" if nothing took a second."""

@@ -62,6 +62,7 @@ def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, An
   assert run.collect is not None
   host, clock = s.host, s.clock
   if host.stuck >= options.max_skipped: host.stuck = 0  # The resumed run tries again.
+  s.announce(run.list_programs(evaluates=host.initial_eval is None))
   if host.rehearsed is None: host.rehearsed = run.collect.find_solved(s.state)
   if host.initial_eval is None:
     host.initial_eval = measure_accuracy(run, s.state, "final", options.final_samples)

@@ -4,6 +4,7 @@
     if summary := s.find_summary(config): return summary
     s.record(config, shapes)                    # config.json, versions.json, the checkpoints
     s.restore(init)                             # the newest checkpoint, or init()
+    s.announce(["update"])                      # says what is compiled
     for step in s.steps():                      # saves the state after a step when it is due
       s.state, metrics = update(s.state, step)
       s.clock.lap("policy", s.state.policy)
@@ -17,7 +18,7 @@ import dataclasses
 import os
 import pathlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,7 @@ class Session(contextlib.ExitStack):
     super().__init__()
     self.options, self.workdir = options, pathlib.Path(workdir)
     self.clock = self.enter_context(contextlib.closing(progress.Clock(options.silence_s)))
+    self._compilations = self.enter_context(contextlib.closing(progress.Compilations()))
     self._notice = self.enter_context(contextlib.closing(preemption.Notice()))
     self._hold_lock()
     self.state: records.TrainState  # Set by `restore`.
@@ -85,6 +87,13 @@ class Session(contextlib.ExitStack):
         trackers=self.options.writers, config=self._config)
     self.clock.lap("build")
 
+  def announce(self, programs: Sequence[str]) -> None:
+    """Says which programs the first of the remaining steps waits for."""
+    self._compilations.take()  # What was compiled before has been waited for.
+    if hosts.is_first() and not self.is_done:
+      print(f"rlx: compiling: {', '.join(programs)}; step {self.state.step} waits for them.",
+            file=sys.stderr, flush=True)
+
   def steps(self) -> Iterator[int]:
     """Yields the number of each remaining step and saves the state after it when that is due.
 
@@ -92,14 +101,13 @@ class Session(contextlib.ExitStack):
     """
     total = self.options.steps
     bar = progress.Bar(total, self.state.step, is_shown=hosts.is_first())
-    compilations = self.enter_context(contextlib.closing(progress.Compilations()))
     for step in range(self.state.step, total):
       self._step = step
       yield step
       preemption.Notice.stopped_by = max(hosts.gather(self._notice.number))
       is_last = step + 1 == total or self._is_stopped or preemption.Notice.stopped_by > 0
       if is_due(step + 1, self.options.checkpoint_every) or is_last: self._save()
-      bar.note(step, compilations.take())
+      bar.note(step, self._compilations.take())
       bar.show(self._writer.last)
       self.clock.end_step()
       if is_last: break

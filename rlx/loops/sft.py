@@ -35,6 +35,7 @@ def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | N
     initial = run.init()
     s.record(config, initial)
     s.restore(lambda: initial)
+    s.announce(["update"])
     for step in s.steps():
       policy, policy_opt, metrics, _ = run.update(
           s.state.policy, s.state.policy_opt, run.batch(step))

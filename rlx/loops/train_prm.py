@@ -59,6 +59,8 @@ def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | N
 
 def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, Any] | None:
   """The loop of a run, from the state of the session."""
+  s.announce([*["sampler"] * (None in (options.rollouts, options.held_out)),
+              *["scoring"] * (options.labels is None), "PRM update"])
   completions, held_out = data(run, s.state, s.workdir, options)
   s.clock.lap("sample")
   # A head is trained on single completions; an implicit PRM's loss may compare a group's.

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rlx.build import keys
+from rlx.build import keys, load
 from rlx.core import options as options_lib, ranges
 from rlx.io import (
     adapters as adapters_io, checkpoint, hf, hub, params, refusals, strict_json, tables,
@@ -65,6 +65,7 @@ def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged
   Raises:
     ValueError: one line, before anything is written.
   """
+  load.check_workdir(to, "to")
   source, to = pathlib.Path(source), pathlib.Path(to).absolute()
   for key, value, allowed in (
       ("format", format, ranges.one_of(("hf", "rlx"))),

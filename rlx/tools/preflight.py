@@ -7,6 +7,7 @@ A run itself checks before step 0 whether it fits into memory, see build/memory.
 """
 import contextlib
 import json as json_lib
+import os
 import pathlib
 import shutil
 import sys
@@ -18,7 +19,7 @@ import rich.table
 import tqdm
 
 from rlx import build
-from rlx.build import keys, memory as run_memory
+from rlx.build import keys, load, memory as run_memory
 from rlx.learner import memory, sharding
 from rlx.tools import targets
 
@@ -36,6 +37,7 @@ def main(config: keys.Config, *, target: str | None = None, json: str | None = N
     ValueError: the config is not valid, there is no such target or compiler, or the run does not
       fit, with the line that `rlx train` prints.
   """
+  if json is not None: load.check_workdir(os.path.dirname(json) or ".", "json")
   if target is None:
     chip, run = None, build.build(config, splits=())
     limit = memory.device_bytes(run.passes.mesh)
@@ -45,7 +47,9 @@ def main(config: keys.Config, *, target: str | None = None, json: str | None = N
     run = build.build(config, splits=(), recorded=dict(device_bytes=limit),
                       mesh=targets.mesh_of(known, dict(config.mesh)))
   with own_lines(): figures = report(run, chip, limit)
-  if json is not None: pathlib.Path(json).write_text(json_lib.dumps(figures, indent=2))
+  if json is not None:
+    pathlib.Path(json).parent.mkdir(parents=True, exist_ok=True)
+    pathlib.Path(json).write_text(json_lib.dumps(figures, indent=2))
   _print(figures)
   if chip is not None and chip.gpu:
     print(f"of {memory.show(chip.hbm)} per device, JAX gives a process "

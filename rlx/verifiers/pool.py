@@ -113,15 +113,23 @@ class Pool:
     """
     for path, source in verifiers.items():
       try:
-        fn = self.lookup(path)
+        needs_process = self.needs_process(path)
       except ValueError as e:
         raise ValueError(f"{source}: {e}") from None
-      is_path = path not in self._functions
-      if self._count == 0 and is_path and not getattr(fn, "is_bounded", False):
+      if self._count == 0 and needs_process:
         raise ValueError(
             f"verifier.workers=0: {path} ({source}) may run for ever, so it needs a process of "
             "its own; set verifier.workers >= 1 (0 is for verifiers marked is_bounded, see "
             "rlx/verifiers/pool.py).")
+
+  def needs_process(self, path: str) -> bool:
+    """Whether a verifier is not bounded, nor one of the Python functions that the pool is given.
+
+    Raises:
+      ValueError: there is none.
+    """
+    fn = self.lookup(path)
+    return path not in self._functions and not getattr(fn, "is_bounded", False)
 
   def lookup(self, path: str) -> Callable:
     """Returns the function that a prompt's `verifier` names.

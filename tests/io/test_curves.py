@@ -43,3 +43,20 @@ def test_the_accuracies_of_a_baseline_are_drawn_beside_those_of_the_run(
       "reward (sampled accuracy)": [("all groups drawn", [0.5]),
                                     ("baseline: all groups drawn", [0.25])],
       "entropy (nats per token)": [("policy", [0.5])]}
+
+
+def test_the_legend_of_the_seconds_lies_outside_of_the_lines(tmp_path, monkeypatch, draw_curves):
+  lines = [{"step": s, **{key: 0.1 + s % 7 for key in curves.PANELS[curves.TIME]}}
+           for s in range(40)]
+  (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(l) + "\n" for l in lines))
+  boxes = []
+  def panel(axis, *args):
+    draw_panel(axis, *args)
+    axis.figure.canvas.draw()
+    legend = axis.get_legend().get_window_extent()
+    boxes.append((legend.y1, axis.get_window_extent().y0, legend.width / axis.bbox.width))
+  draw_panel = curves._panel
+  monkeypatch.setattr(curves, "_panel", panel)
+  draw_curves(tmp_path)
+  (top, bottom, width), = boxes
+  assert top < bottom and width < 1

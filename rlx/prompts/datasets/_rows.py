@@ -10,7 +10,8 @@ def prompts(rows, split, *, verifier=""):
 
   Args:
     verifier: the reward function of all rows, which reads the columns as they are; "": each row
-      names a verifier in the column `verifier`, which compares with the column `answer`.
+      names a verifier in the column `verifier`, which compares with the column `answer`. With an
+      environment that gives the reward it needs none.
   """
   del split
   for row in rows: yield read_row(row["columns"], row["id"], verifier)
@@ -35,6 +36,6 @@ def read_row(columns: dict, name: str, verifier: str) -> records.Prompt:
       if not verifier: raise
   return records.Prompt(
       id=name, text=text, messages=messages, answer=answers[0],
-      answers=answers if len(answers) > 1 else (), verifier=verifier or columns["verifier"],
+      answers=answers if len(answers) > 1 else (), verifier=verifier or columns.get("verifier", ""),
       meta=columns | dict(row=columns),
       tools=columns_lib.read_tools(columns.get("tools"), f"{name}: column 'tools'"))
