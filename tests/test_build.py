@@ -190,7 +190,8 @@ def test_schedules_of_optimizers_count_iterations(name, updates):
     (1, {"learner.minibatches": 5},
      "prompts.per_step=32: .* of learner.minibatches=5 x learner.microbatches=1 x "),
     (1, {"learner.microbatches": 64},
-     "learner.minibatches=1 x learner.microbatches=64 x mesh.data x mesh.fsdp = 1; micro"),
+     "learner.minibatches=1 x learner.microbatches=64 x mesh.data x mesh.fsdp = 1; micro.* "
+     "Set learner.microbatches=32.$"),
     (4, {"prm.minibatches": 2, "prm.microbatches": 8},
      "prm.minibatches=2 x prm.microbatches=8 x mesh.data x mesh.fsdp = 4; micro"),
     (4, {"value.microbatches": 16},

@@ -195,10 +195,12 @@ def check_cuts(c: keys.Config, shards: int) -> None:
   rows = f"mesh.data x mesh.fsdp = {shards}"
   for name in ("learner", "prm", "value"):
     n, parts = c[name].minibatches, c[name].microbatches
-    if c.prompts.per_step % (n * parts * shards):
+    if (per_step := c.prompts.per_step) % (n * parts * shards):
+      fits = next((m for m in range(parts, 0, -1) if per_step % (n * m * shards) == 0), None)
       raise ValueError(
-          f"prompts.per_step={c.prompts.per_step}: must be a multiple of {name}.minibatches={n} "
-          f"x {name}.microbatches={parts} x {rows}; microbatches hold whole groups.")
+          f"prompts.per_step={per_step}: must be a multiple of {name}.minibatches={n} "
+          f"x {name}.microbatches={parts} x {rows}; microbatches hold whole groups"
+          + (f". Set {name}.microbatches={fits}." if fits else "."))
   for name, n in (("eval.batch", c.eval.batch), ("rollouts.rehearsal", c.rollouts.rehearsal),
                   ("rollouts.oversample x (prompts.per_step - rollouts.rehearsal)",
                    sizes_of(c).draw)):
