@@ -23,6 +23,7 @@ from rlx import cli
 from rlx.build import memory as run_memory
 from rlx.learner import memory, programs
 from rlx.models import decode, transformer
+from rlx.rollouts import decoding
 from rlx.tools import preflight, targets
 from tests import program_text
 
@@ -219,6 +220,24 @@ def test_a_decode_step_compiles_with_deterministic_operations(flag, decoding):
   text = compile_apart(1, decoding, flag)
   assert "__cublas$lt$matmul" in text and "gemm_fusion" not in text
   assert ("__gpu$xla.gpu.triton" in text) == (decoding == "fused")
+
+
+@needs_gpu_compiler()
+@pytest.mark.parametrize("options", [
+    dict(), dict(temperature=.7), dict(top_k=50), dict(top_p=.9), dict(top_k=50, top_p=.9),
+    dict(min_p=.1), dict(temperature=0.0)], ids=str)
+def test_a_token_is_drawn_in_two_passes_over_the_logits(options):
+  """Not counted: single blocks of the vocabulary, and the branch of top_p that sorts."""
+  mesh, b, v = targets.mesh_of(targets.parse("h200-1"), dict(data=1, fsdp=1, tensor=1)), 256, 151936
+  array = lambda *shape: jax.ShapeDtypeStruct(
+      shape, "float32", sharding=jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec()))
+  text = jax.jit(lambda head_VD, x_DW, uniform_W: decoding.next_token(
+      (head_VD @ x_DW).T, uniform_W, **dict(temperature=1.0) | options)).lower(
+          array(v, 8), array(8, b), array(b)).compile().as_text()
+  program = programs._Program(text, dict(mesh.shape), None)
+  passes = [program._traffic(program.entry, op) / (4 * b * v)
+            for op in program.computations[program.entry] if op.kind != "conditional"]
+  assert sum(map(round, passes)) == 3 and sum(passes) < 3.9, passes  # The first one writes them.
 
 
 @needs("libtpu")
