@@ -156,12 +156,13 @@ def move_rows(suffix, config, source_W, end, *, width, free):
 
   Args:
     source_W: int32, the rows; None: all, in their order.
-    end: int32 scalar, at least width - free. If it is less than `width`, the first columns
-      are empty.
+    end: int32 scalar; at most `free` columns of the suffix follow. If it is less than `width`, the
+      first columns are empty.
   """
+  front = max(free, width + free - suffix.columns)
   def copy(x, axis):
     pad = lambda x, where: jnp.pad(x, [where if i == axis else (0, 0) for i in range(x.ndim)])
-    x = jax.lax.dynamic_slice_in_dim(pad(x, (free, 0)), free + end - width, width, axis=axis)
+    x = jax.lax.dynamic_slice_in_dim(pad(x, (front, 0)), front + end - width, width, axis=axis)
     return pad(x if source_W is None else x[source_W], (0, free))
   return Suffix([_tile(config, copy(_untile(x, suffix.columns), 3)) for x in suffix.k_WKnHt],
                 [copy(x, 2) for x in suffix.v_WKTH])

@@ -32,11 +32,11 @@ def truncate(logits_BV: Array, *, top_k: int = 0, top_p: float = 1.0, min_p: flo
   """
   axes.dims(logits_BV=logits_BV)
   if not top_k and top_p == 1.0 and min_p == 0.0: return logits_BV
-  _, least_B1, *_ = _cut(_in_blocks(logits_BV), top_k, top_p, min_p)
+  _, least_B1, *_ = _find_cut(_in_blocks(logits_BV), top_k, top_p, min_p)
   return jnp.where(logits_BV >= least_B1, logits_BV, -jnp.inf)
 
 
-def _cut(logits_BnC, top_k, top_p, min_p):
+def _find_cut(logits_BnC, top_k, top_p, min_p):
   """What `truncate` keeps, in two passes over the logits.
 
   The k highest logits are in the k blocks with the highest maxima. So is the set of top_p if its
@@ -126,7 +126,7 @@ def draw(logits_BV: Array, uniform_B: Array) -> tuple[Array, Array]:
 
 
 def _invert(logits_BnC, uniform_B, max_B1, least_B1, kept_Bn, total_B1=None):
-  """`draw` from what `_cut` returns; without least and total, nothing is cut."""
+  """`draw` from what `_find_cut` returns; without least and total, nothing is cut."""
   until_Bn = jnp.cumsum(kept_Bn, axis=1)
   wanted_B1 = uniform_B[:, None] * until_Bn[:, -1:]
   block_B1 = _first_beyond(until_Bn, wanted_B1)
@@ -174,7 +174,7 @@ def next_token(logits_BV: Array, uniform_B: Array, *, temperature: float, top_k:
     scaled_BV = logits_BV / temperature
     if not top_k and top_p == 1.0 and min_p == 0.0: return draw(scaled_BV, uniform_B)
     logits_BnC = _in_blocks(scaled_BV)
-    return _invert(logits_BnC, uniform_B, *_cut(logits_BnC, top_k, top_p, min_p))
+    return _invert(logits_BnC, uniform_B, *_find_cut(logits_BnC, top_k, top_p, min_p))
   tokens_B = jnp.argmax(logits_BV, axis=1).astype(jnp.int32)
   chosen_B = jnp.take_along_axis(logits_BV, tokens_B[:, None], axis=1)[:, 0]
   return tokens_B, chosen_B - jax.nn.logsumexp(logits_BV, axis=1)
