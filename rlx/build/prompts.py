@@ -1,9 +1,10 @@
 """Texts and prompts that a config names: read, filtered and checked."""
 import dataclasses
+import functools
 import inspect
 import itertools
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from rlx.build import keys, options as options_lib
@@ -72,38 +73,64 @@ def note_template(texts: texts_lib.Texts, prompt: records.Prompt) -> None:
           file=sys.stderr)
 
 
-def read_prompts(c: keys.Config, split: str) -> Iterable[records.Prompt]:
-  """Returns all prompts of a split."""
+def read_prompts(c: keys.Config, split: str,
+                 unread: list[records.Dropped] | None = None) -> Iterable[records.Prompt]:
+  """Returns all prompts of a split; the rows that the data set dropped are added to `unread`, or
+  logged without it."""
   path = c.prompts.dataset
   if isinstance(path, str) and ":" not in path: path = f"datasets.{path}.prompts"
   resolve.lookup("prompts", path, "prompts.dataset")
   dataset = resolve.bind("prompts", dict(c.prompts.columns, name=path), "prompts.columns",
                          n_given=2)
-  return dataset(io_rows.rows(c.prompts.source, split, **c.prompts.options), split)
+  rows = io_rows.rows(c.prompts.source, split, **c.prompts.options)
+  return filters.drop_unread(dataset(rows, split), f"{c.prompts.source}, split {split}", unread)
 
 
 def load_prompts(c: keys.Config, texts: texts_lib.Texts,
-                 splits: Collection[str] = ("train", "eval")) -> Splits:
-  """Returns (training prompts, held-out prompts), filtered and without common texts."""
+                 splits: Collection[str] = ("train", "eval"), *, judged: bool = False,
+                 report: Callable[..., None] | None = None) -> Splits:
+  """Returns (training prompts, held-out prompts), filtered and without common texts.
+
+  Args:
+    judged: True drops prompts of public sets that their verifiers cannot judge.
+    report: is called with "train" or "eval" and what `filters.Report` is called with, for each
+      filter and each reason of a set's reader; None: what is dropped is logged.
+  """
   is_episode = c.environment.name is not None
   def read(p: records.Prompt) -> str:
     # An episode's opening may be the same for all. The turns are those of dialogues of sft.
     if is_episode: return p.text
     return " ".join([texts.prompt(p), *(m["content"] for m in p.messages)])
-  def load(split: str, at_most: int | None = None) -> list[records.Prompt]:
-    prompts = list(itertools.islice(read_prompts(c, split), at_most))
-    kept = filters.drop_longer(prompts, lambda p: len(texts.prompt_ids(p)), c.prompts.max_tokens)
-    return filters.drop_duplicates(kept, read, is_episode=is_episode)
+  def report_of(name: str) -> filters.Report | None:
+    return functools.partial(report, name) if report else None
+  def load(name: str, split: str, at_most: int | None = None) -> list[records.Prompt]:
+    unread: list[records.Dropped] | None = [] if report else None
+    prompts = list(itertools.islice(read_prompts(c, split, unread), at_most))
+    note = report_of(name) or filters.log_dropped
+    for reason in dict.fromkeys(row.reason for row in unread or ()):
+      rows = [row for row in unread or () if row.reason == reason]
+      note(reason, [*prompts, *rows], prompts)  # type: ignore[list-item]
+    kept = filters.drop_longer(prompts, lambda p: len(texts.prompt_ids(p)), c.prompts.max_tokens,
+                               report=note)
+    kept = filters.drop_duplicates(kept, read, is_episode=is_episode, report=note)
+    if not judged: return kept
+    return filters.drop_unjudged(
+        kept, find_problems(c, [p for p in kept if p.is_public]),
+        f"{c.prompts.source}, split {split}", report=report_of(name))
   # Reads twice as many rows as held-out prompts are wanted, because the filters drop some.
-  held_out = (load(c.eval.split, 2 * c.eval.prompts)[:c.eval.prompts] if "eval" in splits else [])
-  train = filters.drop_held_out(load(c.prompts.split), held_out, read) if "train" in splits else []
+  held_out = (load("eval", c.eval.split, 2 * c.eval.prompts)[:c.eval.prompts]
+              if "eval" in splits else [])
+  train = (filters.drop_held_out(load("train", c.prompts.split), held_out, read,
+                                 report=report_of("train") or filters.log_dropped)
+           if "train" in splits else [])
   return train[:c.prompts.limit], held_out
 
 
 def load_and_check_prompts(c: keys.Config, draw: int, texts: texts_lib.Texts,
-                           splits: Collection[str]) -> Splits:
-  """Returns (training prompts, held-out prompts) after a check that there are enough of them."""
-  train_prompts, eval_prompts = load_prompts(c, texts, splits)
+                           splits: Collection[str], report: Callable[..., None] | None = None
+                           ) -> Splits:
+  """As `load_prompts`, after a check that there are enough prompts."""
+  train_prompts, eval_prompts = load_prompts(c, texts, splits, judged=True, report=report)
   if "eval" in splits and not eval_prompts:
     raise ValueError(f"eval.split={c.eval.split!r} of prompts.source="
                      f"{c.prompts.source!r} has no prompts.")
@@ -118,6 +145,38 @@ def load_and_check_prompts(c: keys.Config, draw: int, texts: texts_lib.Texts,
                        "one.")
   if train_prompts: note_template(texts, train_prompts[0])
   return train_prompts, eval_prompts
+
+
+def find_problems(c: keys.Config, prompts: list[records.Prompt]) -> dict[str, str]:
+  """{id: why a prompt cannot be judged, or is judged by tests that a constant passes}."""
+  found: dict[str, str] = {}
+  for p, problem, constant in inspect_prompts(c, prompts):
+    if not problem and constant and not c.verifier.allow_constant:
+      problem = (f"its tests are passed by {constant}, whatever is asked: add tests, leave it "
+                 "out, or take it with verifier.allow_constant=true")
+    if problem: found.setdefault(p.id, problem)
+  return found
+
+
+def inspect_prompts(c: keys.Config, prompts: list[records.Prompt]
+                    ) -> list[tuple[records.Prompt, str | None, str | None]]:
+  """Returns [(prompt, problem, constant)] of the prompts whose verifiers inspect prompts.
+
+  A verifier may have `inspect(prompts, unsafe)`, which returns for each prompt why completions
+  cannot be verified, and an answer that passes whatever the question is; None without one.
+  """
+  prompts_of: dict[Callable, dict[str, records.Prompt]] = {}
+  for p in prompts:
+    for path in filter(None, (p.verifier, *c.verifier.scores)):
+      if inspector := getattr(_verifier(path), "inspect", None):
+        prompts_of.setdefault(inspector, {})[p.id] = p
+  return [(p, *result) for inspector, by_id in prompts_of.items()
+          for p, result in zip(by_id.values(), inspector(list(by_id.values()), c.verifier.unsafe))]
+
+
+@functools.cache  # The prompts of a run share a few verifiers.
+def _verifier(path: str) -> Callable:
+  return resolve.lookup("verifiers", path, "verifier")
 
 
 def prompt_lengths(c: keys.Config, texts: texts_lib.Texts) -> list[int]:
