@@ -246,6 +246,7 @@ def declared():
       # Kernel over whole sequences: blocks | cudnn (GPU, bfloat16) | splash (TPU) | auto, the
       # devices' flash attention where the model allows it. cudnn and splash do not compute a prompt
       # once for all its completions: auto is blocks where that makes half as many tokens again.
+      # Sampling on GPUs has a kernel of its own in bfloat16, except with blocks.
       attention=Option("auto", "rlx.models.attention:CHOICES"),
       # What the backward pass recomputes: none | dots, all but matrix products | full. On CPU,
       # dots is 1.1 times faster than none and takes half of the memory.

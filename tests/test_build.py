@@ -209,6 +209,23 @@ def test_what_does_not_cut_into_whole_groups_is_one_line(shards, changes, messag
   assert "\n" not in str(e.value)
 
 
+@pytest.mark.parametrize("platform, kernel, dtype, line", [
+    ("gpu", "auto", "bfloat16", "is used on gpu"), ("gpu", "cudnn", "bfloat16", "is used on gpu"),
+    ("gpu", "auto", "float32", "needs model.dtype=bfloat16, not float32: it is not used"),
+    ("gpu", "blocks", "bfloat16", None), ("cpu", "auto", "bfloat16", None)])
+def test_one_token_has_a_kernel_on_gpus(monkeypatch, capsys, platform, kernel, dtype, line):
+  monkeypatch.setattr(sharding, "platform", lambda mesh: platform)
+  c = base.get_config()
+  c.model.attention = kernel
+  config = transformer.DecoderConfig(
+      vocab_size=32, d_model=32, n_layers=1, n_heads=2, n_kv_heads=2, head_dim=16, d_ff=16,
+      dtype=dtype)
+  chosen = build_models.choose_decoding(c, config, sharding.make_mesh())
+  assert chosen.decoding == ("fused" if line == "is used on gpu" else "parts")
+  expected = f"rlx: model.attention={kernel!r}: the kernel for one token {line}.\n"
+  assert capsys.readouterr().err == (expected if line else "")
+
+
 WINDOWS = "has one window for all layers, not [0, 4]"
 
 

@@ -16,7 +16,8 @@ from rlx.learner import memory, sharding
 from rlx.loops import rl
 from rlx.models import transformer
 from rlx.rollouts import budget, padding
-from rlx.stages import host_state, learner as learner_lib, passes as passes_lib, rewards_advantages
+from rlx.stages import (
+    host_state, learner as learner_lib, passes as passes_lib, rewards_advantages, sampling)
 from rlx.tools import convert, evaluate, view
 from tests import stages, tiny
 
@@ -223,7 +224,7 @@ def test_remax_compares_with_the_greedy_completion(tiny_files):
       scored.outcome_B - want_B, atol=1e-6)
 
 
-def test_a_stale_sampler(tiny_files, tmp_path):
+def test_a_stale_sampler(tiny_files, tmp_path, capsys):
   """Synced every second step; DPO over pairs of the group, its reference frozen."""
   c = tiny.config(
       tiny_files, rollouts__sync_every=2, checkpoint__every=1,
@@ -231,6 +232,7 @@ def test_a_stale_sampler(tiny_files, tmp_path):
       rewards=OUTCOMES["rewards"],
       advantages=dict(outcome=dict(name="group.rloo"), whiten=False))
   _, _, state = trained(c, tmp_path, 3)
+  assert "log-probs of sampler and trainer differ" not in capsys.readouterr().err  # It is known.
   lines = io_metrics.read(tmp_path / "whole")
   gaps = [l["rollouts/sampler_gap_max"] for l in lines]
   # In steps 0 and 2 the sampler is the policy, in 1 and 3 the one before.
@@ -239,6 +241,28 @@ def test_a_stale_sampler(tiny_files, tmp_path):
   assert 0 < lines[0]["policy/loss"] <= np.log(2) + 1e-6
   assert lines[0]["policy/grad_norm"] > 0 and lines[1]["policy/kl_ref"] != 0
   tiny.assert_equal_trees(state.sampler, state.policy)  # 4 steps.
+
+
+@pytest.mark.parametrize("mean, largest, dtype, text", [
+    (9e-5, 9e-3, "float32", None), (1e-2, 0.4, "bfloat16", None),
+    (2e-4, 1e-3, "float32", "2.0e-04 and 1.0e-03 (mean, largest); rounding in float32 explains "
+     "1.0e-04 and 1.0e-02"),
+    (1e-3, 0.6, "bfloat16", "bfloat16 explains 2.0e-02 and 5.0e-01"),
+    (np.nan, np.nan, "float32", "differ by nan and nan")])
+def test_a_gap_that_rounding_does_not_explain_is_one_line(capsys, mean, largest, dtype, text):
+  run = types.SimpleNamespace(sampling=types.SimpleNamespace(train=types.SimpleNamespace(
+      config=types.SimpleNamespace(dtype=dtype))))
+  metrics = {"rollouts/sampler_gap_mean": mean, "rollouts/sampler_gap_max": largest}
+  assert rl.warn_of_gap(run, metrics, 3) == (text is not None)
+  err = capsys.readouterr().err
+  assert err.count("\n") == (text is not None) and (text or "") in err
+
+
+def test_a_run_tells_of_the_gap_once(tiny_files, tmp_path, capsys, monkeypatch):
+  monkeypatch.setitem(sampling.GAPS, "float32", (-1.0, -1.0))
+  rl.train(tiny.config(tiny_files, **OUTCOMES, steps=2,
+                       advantages=dict(outcome=dict(name="group.rloo"), whiten=False)), tmp_path)
+  assert capsys.readouterr().err.count("rlx: step 0: log-probs of sampler and trainer differ") == 1
 
 
 def test_groups_left_out_by_the_spread_of_their_rewards(tiny_files):

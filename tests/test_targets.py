@@ -23,6 +23,7 @@ from rlx import cli
 from rlx.build import memory as run_memory
 from rlx.learner import memory, programs
 from rlx.models import decode, transformer
+from rlx.rollouts import decoding
 from rlx.tools import preflight, targets
 from tests import program_text
 
@@ -166,12 +167,12 @@ def test_a_decoder_compiles_for_devices_that_are_not_here(name, attention):
   assert 1.0 < update.work.flops / needed["update"] < 1.8
 
 
-def decode_step(layers):
+def decode_step(layers, **options):
   """The text of a decode step compiled for a GPU: 256 rows of 32 prompts, as in Qwen2.5-0.5B."""
   mesh = targets.mesh_of(targets.parse("h200-1"), dict(data=1, fsdp=1, tensor=1))
   config = transformer.DecoderConfig(
       vocab_size=4096, d_model=896, n_layers=layers, n_heads=14, n_kv_heads=2, head_dim=64,
-      d_ff=4864, qkv_bias=True, dtype="bfloat16", platform="gpu")
+      d_ff=4864, qkv_bias=True, dtype="bfloat16", platform="gpu", **options)
   array = jax.ShapeDtypeStruct
   ints_W, bools_WT = array((256,), "int32"), array((256, 512), "bool")
   params = jax.eval_shape(functools.partial(transformer.init, config), jax.random.key(0))
@@ -187,29 +188,56 @@ def decode_step(layers):
           *placed).compile().as_text()
 
 
-def compile_apart(layers, flags=""):
+def compile_apart(layers, decoding, flags=""):
   """`decode_step` of a new process, in which XLA reads its flags and JAX has no backend yet."""
   return subprocess.run(
       [sys.executable, "-c",
-       f"from tests import test_targets; print(test_targets.decode_step({layers}))"],
+       "from tests import test_targets; "
+       f"print(test_targets.decode_step({layers}, decoding={decoding!r}))"],
       cwd=ROOT, env=dict(os.environ, XLA_FLAGS=flags), check=True, capture_output=True,
       text=True).stdout
 
 
 @needs_gpu_compiler()
-def test_a_layer_of_a_decode_step_on_gpus_has_few_kernels():
+@pytest.mark.parametrize("decoding, most", [("fused", 11), ("parts", 22)])
+def test_a_layer_of_a_decode_step_on_gpus_has_few_kernels(decoding, most):
   def count(text):
     computations, entry = programs._parse(text)
-    return sum(op.kind not in programs._FREE for op in computations[entry])
-  assert count(compile_apart(2)) - count(compile_apart(1)) <= 22
+    ops = [op for op in computations[entry] if op.kind not in programs._FREE]
+    assert not any(op.kind.startswith("copy") for op in ops)  # Of the cache.
+    return len(ops), programs.work(text, dict(data=1, fsdp=1, tensor=1)).flops
+  (one, flops), (two, flops_2) = (count(compile_apart(n, decoding)) for n in (1, 2))
+  assert two - one <= most
+  d, f, qkv, out, columns = 896, 4864, 18 * 64, 14 * 64, 768
+  assert flops_2 - flops == 2 * 256 * (d * (qkv + out + 3 * f) + 2 * out * columns)
 
 
 @needs_gpu_compiler()
+@pytest.mark.parametrize("decoding", ["fused", "parts"])
 @pytest.mark.parametrize("flag", [
     "--xla_gpu_deterministic_ops=true", "--xla_gpu_exclude_nondeterministic_ops"])
-def test_a_decode_step_compiles_with_deterministic_operations(flag):
-  text = compile_apart(1, flag)
+def test_a_decode_step_compiles_with_deterministic_operations(flag, decoding):
+  text = compile_apart(1, decoding, flag)
   assert "__cublas$lt$matmul" in text and "gemm_fusion" not in text
+  assert ("__gpu$xla.gpu.triton" in text) == (decoding == "fused")
+
+
+@needs_gpu_compiler()
+@pytest.mark.parametrize("options", [
+    dict(), dict(temperature=.7), dict(top_k=50), dict(top_p=.9), dict(top_k=50, top_p=.9),
+    dict(min_p=.1), dict(temperature=0.0)], ids=str)
+def test_a_token_is_drawn_in_two_passes_over_the_logits(options):
+  """Not counted: single blocks of the vocabulary, and the branch of top_p that sorts."""
+  mesh, b, v = targets.mesh_of(targets.parse("h200-1"), dict(data=1, fsdp=1, tensor=1)), 256, 151936
+  array = lambda *shape: jax.ShapeDtypeStruct(
+      shape, "float32", sharding=jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec()))
+  text = jax.jit(lambda head_VD, x_DW, uniform_W: decoding.next_token(
+      (head_VD @ x_DW).T, uniform_W, **dict(temperature=1.0) | options)).lower(
+          array(v, 8), array(8, b), array(b)).compile().as_text()
+  program = programs._Program(text, dict(mesh.shape), None)
+  passes = [program._traffic(program.entry, op) / (4 * b * v)
+            for op in program.computations[program.entry] if op.kind != "conditional"]
+  assert sum(map(round, passes)) == 3 and sum(passes) < 3.9, passes  # The first one writes them.
 
 
 @needs("libtpu")

@@ -45,7 +45,7 @@ from rlx.core import records, rng
 from rlx.io import hf, progress, tokenizer, weights
 from rlx.learner import memory as memory_lib, sharding
 from rlx.loops import rl
-from rlx.models import attention, transformer
+from rlx.models import attention, decode_kernel, transformer
 from rlx.rollouts import sampler
 from rlx.stages import annotate, host_state, outcomes, passes as passes_lib, place
 
@@ -285,8 +285,11 @@ def load(args):
   else:
     config, params = hf.load(args.model, args.param_dtype)
   kernel = "blocks" if args.attention == "auto" else args.attention
-  return dataclasses.replace(config, dtype=args.dtype, param_dtype=args.param_dtype,
-                             remat=args.remat, attention=kernel), params
+  fused = jax.default_backend() == "gpu" and args.attention != "blocks" and not decode_kernel.lacks(
+      head_dim=config.head_dim, dtype=args.dtype, devices=1)
+  return dataclasses.replace(
+      config, dtype=args.dtype, param_dtype=args.param_dtype, remat=args.remat, attention=kernel,
+      decoding="fused" if fused else "parts"), params
 
 
 def random_ids(config, rows, columns):
@@ -510,7 +513,7 @@ def parser():
   p.add_argument("--param-dtype", choices=("float32", "bfloat16"), default="float32")
   p.add_argument("--remat", choices=("none", "full", "dots"), default=base.get_config().model.remat)
   p.add_argument("--attention", choices=attention.CHOICES, default="auto",
-                 help="auto is blocks in gen and upd")
+                 help="auto is blocks in gen and upd, with the kernel of one token on GPUs")
   p.add_argument("--chunk", type=int, default=base.get_config().rollouts.chunk,
                  help="tokens decoded between two looks from the host")
   p.add_argument("--tasks", nargs="+", choices=speed_tables.TASKS, default=None)

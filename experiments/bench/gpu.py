@@ -7,6 +7,7 @@
   peaks        bytes/s of a copy, FLOP/s of a bfloat16 product, errors of float32 products
   determinism  whether processes, and a run that is killed and resumed, give the same bits
   gap          differences between the log-probs of sampler and trainer
+  attention    one token's attention of a layer: in parts, as rlx's kernel, as the one in JAX
   decode       sampling with Qwen2.5-0.5B's shape and random weights
   update       log-probs and a GRPO update of that model
   prime        whole steps of PRIME and RLOO, and their memory beside its estimate
@@ -21,6 +22,7 @@ import argparse
 import collections
 import concurrent.futures
 import contextlib
+import dataclasses
 import importlib.metadata
 import io
 import itertools
@@ -37,6 +39,7 @@ import tempfile
 import time
 
 import jax
+from jax.experimental.pallas.ops.gpu import decode_attention
 import jax.numpy as jnp
 import numpy as np
 import safetensors.numpy
@@ -45,7 +48,7 @@ from configs import quickstart
 from experiments.bench import bench, roofline
 from rlx import build
 from rlx.io import hf, metrics as io_metrics
-from rlx.models import transformer
+from rlx.models import decode as decoder, transformer
 from rlx.stages import passes as passes_lib
 from rlx.tools import convert, doctor
 
@@ -67,8 +70,11 @@ CASES = dict(
     peaks=(40, [{}]),
     determinism=(200, [{}]),
     gap=(200, [dict(model="quickstart"), dict(model="random", batch=64, prompt_len=256, new=256)]),
-    decode=(130, [dict(batch=256, chunk=512, **SHORT), dict(batch=64, chunk=512, **SHORT),
-                  dict(batch=256, **SHORT), dict(batch=64, **SHORT)]),
+    attention=(60, [dict(batch=256, **SHORT), dict(batch=64, **SHORT)]),
+    decode=(150, [dict(batch=rows, attention=attention, **chunk, **SHORT)
+                  for rows, attention, chunk in (
+                      (256, "auto", dict(chunk=512)), (64, "auto", dict(chunk=512)),
+                      (256, "blocks", dict(chunk=512)), (256, "auto", {}), (64, "auto", {}))]),
     update=(200, [dict(batch=rows, micro=micro, attention=attention, prompt_len=256, new=new)
                   for rows, micro, new in ((128, 16, 512), (16, 4, 3840))
                   for attention in ("cudnn", "blocks")]),
@@ -191,6 +197,47 @@ def gap(args, model, **sizes):
           np.asarray(rollouts.action_BT)]
     yield dict(dtype=dtype, precision=precision, tokens=len(gap_N), mean=gap_N.mean(),
                p99=np.quantile(gap_N, 0.99), max=gap_N.max())
+
+
+def attention(args, batch, prompt_len, new):
+  """Yields the microseconds of each, and how far its output is from that of the first."""
+  config = dataclasses.replace(bench.SHAPES[options_of(args, "gen").random], dtype="bfloat16")
+  k, h, r = config.n_kv_heads, config.head_dim, config.n_heads // config.n_kv_heads
+  groups, column = -(-batch // 8), np.int32(new - 1)
+  keys = iter(jax.random.split(jax.random.key(0), 7))
+  array = lambda *shape: jax.random.normal(next(keys), shape, jnp.bfloat16)
+  token = array(k, r, h, batch), array(k, h, batch), array(k, h, batch)
+  prompt, suffix = ((array(n, k, h, t), array(n, k, t, h))
+                    for n, t in ((groups, prompt_len), (batch, new)))
+  valid_PX, live_WT = jnp.ones((groups, prompt_len), bool), jnp.ones((batch, new), bool)
+
+  def ours(decoding):
+    c = dataclasses.replace(config, decoding=decoding)
+    limit, attend = dict(parts=(decoder._mask, decoder._attend_parts),
+                         fused=(decoder._bounds, decoder._attend_fused))[decoding]
+    limits = limit(decoder.Prompts([], [], valid_PX), jnp.zeros(batch, jnp.int32), live_WT, 0)
+    tiled = lambda kv: (decoder._tile(c, kv[0]), kv[1])
+    return lambda kv: attend(c, (*tiled(prompt), *kv), limits, column, *token), tiled(suffix)
+
+  def of_jax():
+    cache = [jnp.concatenate([jnp.repeat(x, batch // groups, axis=0), y], axis=2) for x, y in (
+        (prompt[0].swapaxes(2, 3), suffix[0].swapaxes(2, 3)), (prompt[1], suffix[1]))]
+    q_WNH = token[0].transpose(3, 0, 1, 2).reshape(batch, k * r, h)
+    return lambda kv: (decode_attention.gqa(
+        q_WNH, *(x.swapaxes(1, 2) for x in kv), block_k=16 if args.small else 64, k_splits=1,
+        interpret=jax.default_backend() != "gpu"), *kv), cache
+
+  loops, n, first = 3 if args.small else 200, 1 if args.small else 8, None
+  for name, (attend, kv) in (("parts", ours("parts")), ("fused", ours("fused")),
+                             ("jax", of_jax())):
+    run = jax.jit(lambda kv, attend=attend: jax.lax.fori_loop(
+        0, loops, lambda _, carry: attend(carry[1:]), attend(kv), unroll=n)[0])
+    out = np.asarray(run(kv), np.float32).ravel()
+    first = out if first is None else first
+    line = dict(kernel=name, us=1e6 / (loops + 1) * roofline.seconds_of(
+        lambda: run(kv).block_until_ready()))
+    # JAX's kernel reads an older token in the last column.
+    yield line if name == "jax" else line | dict(difference=float(np.abs(out - first).max()))
 
 
 def decode(args, **sizes):

@@ -8,7 +8,7 @@ from rlx.build import keys
 from rlx.core import records, rng
 from rlx.io import hub, tokenizer as tokenizer_io, weights
 from rlx.learner import hosts, sharding
-from rlx.models import lora, transformer
+from rlx.models import decode_kernel, lora, transformer
 from rlx.stages import methods as methods_lib
 
 
@@ -20,7 +20,8 @@ def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding
   config, base, tokenizer = load_model(c, c.model.path, shapes)
   sharding.check(base, mesh)
   adapted = lambda config, path: adapt_to_mesh(choose_attention(c, config, mesh, path), mesh)
-  config, params, frozen = adapted(config, c.model.path), base, None
+  config = choose_decoding(c, adapted(config, c.model.path), mesh)
+  params, frozen = base, None
   if c.lora.rank:
     config = dataclasses.replace(config, lora_scale=c.lora.alpha / c.lora.rank)
     params = made(lambda base: lora.init(base, rng.key(c.seed, "lora"), rank=c.lora.rank,
@@ -63,6 +64,19 @@ def choose_attention(c: keys.Config, config: transformer.DecoderConfig, mesh: ja
     print(f"rlx: model.attention={c.model.attention!r}: {kernel} {reason} for {path!r}.",
           file=sys.stderr)
   return dataclasses.replace(config, attention="blocks" if lacks else kernel)
+
+
+def choose_decoding(c: keys.Config, config: transformer.DecoderConfig, mesh: jax.sharding.Mesh
+                    ) -> transformer.DecoderConfig:
+  """A DecoderConfig whose attention of one token is the fused kernel where a GPU and the model have
+  it, unless model.attention is blocks; a line on stderr says why."""
+  if sharding.platform(mesh) != "gpu" or c.model.attention == "blocks": return config
+  lacks = decode_kernel.lacks(head_dim=config.head_dim, dtype=config.dtype,
+                              devices=mesh.shape["tensor"])
+  if hosts.is_first():
+    print(f"rlx: model.attention={c.model.attention!r}: the kernel for one token "
+          f"{f'{lacks}: it is not used' if lacks else 'is used on gpu'}.", file=sys.stderr)
+  return config if lacks else dataclasses.replace(config, decoding="fused")
 
 
 def _disadvantage(c: keys.Config, config: transformer.DecoderConfig, kernel: str,

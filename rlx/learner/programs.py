@@ -197,7 +197,10 @@ class _Program:
       return (sum(self._read(called, i, x) for i, x in enumerate(operands))
               + self._count_written(called, written))
     sizes = [sum(x.traffic for x in operand) for operand in operands]
-    out = sum(x.traffic for x in written)
+    # What a kernel changes in place it has as an operand, of which it writes little.
+    in_place = re.search(r"output_to_operand_aliasing=\{(.*?)\)\}", op.text)
+    places = set(re.findall(r"\{(\d+)\}: ", in_place[1])) if in_place else ()
+    out = sum(x.traffic for i, x in enumerate(written) if str(i) not in places)
     if op.kind in _SLICES: return 2 * out
     if op.kind in ("dynamic-update-slice", "scatter"):
       part = sizes[1 if op.kind == "dynamic-update-slice" else 2]
@@ -259,6 +262,9 @@ class _Program:
     if op.kind == "custom-call":
       target = re.search(r'custom_call_target="([^"]+)"', op.text)[1]
       if target.startswith("__cublas$"): return self._gemm(op, shape)
+      if "triton" in target and '"decode_attention"' in op.text:  # models/decode_kernel.py
+        (w, k, a, h), x, t = shape(0), shape(2)[2], shape(4)[2]
+        return 4 * w * k * (a - 2) * h * (x + t)
       for pattern, products in _KERNELS:
         if re.match(pattern, op.name if target == "tpu_custom_call" else target):
           arrays = [ops[x].results[0].shape for x in op.operands if x in ops]

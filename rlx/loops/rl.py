@@ -8,6 +8,7 @@ key of the config can be set, as in `learner.optimizer.lr=1e-4`.
 import dataclasses
 import os
 import pathlib
+import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -22,7 +23,7 @@ from rlx.io import progress, report as report_lib, run_folder
 from rlx.learner import hosts
 from rlx.loops import session
 from rlx.rollouts import padding
-from rlx.stages import annotate, host_state
+from rlx.stages import annotate, host_state, sampling
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,8 @@ class Options:
   completions: int = key("log.completions")
   completions_every: int = key("log.completions_every")
   max_skipped: int = key("learner.max_skipped")
+  sync_every: int = key("rollouts.sync_every")
+  anneal: str | None = key("rollouts.anneal.name")
   memory_check: str = key("memory_check")
 
 
@@ -67,6 +70,8 @@ def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, An
   if host.initial_eval is None:
     host.initial_eval = measure_accuracy(run, s.state, "final", options.final_samples)
     clock.lap("eval")
+  # Otherwise sampler and trainer have the same weights and temperature, and differ by rounding.
+  is_gap_known = options.sync_every > 1 or options.anneal is not None
   for step in s.steps():
     held_out: dict[str, dict] = {}
     if session.is_due(step, options.eval_every):
@@ -77,6 +82,7 @@ def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, An
     s.write(metrics, completion_rows(run, annotated, batch, options.completions)
             if session.is_due(step, options.completions_every) else None)
     host.stuck = host.stuck + 1 if is_skipped(metrics) else 0
+    is_gap_known = is_gap_known or warn_of_gap(run, metrics, step)
     if host.stuck >= options.max_skipped: s.stop()
   if host.stuck >= options.max_skipped:
     refuse_stuck(options.max_skipped, s.workdir, annotated, batch)
@@ -154,6 +160,20 @@ def is_skipped(metrics: dict) -> bool:
   """Whether an update was skipped because its loss or gradient was not finite."""
   counts = hosts.fetch({k: v for k, v in metrics.items() if k.endswith("/nonfinite")})
   return any(v > 0 for v in counts.values())
+
+
+def warn_of_gap(run: build.Run, metrics: dict, step: int) -> bool:
+  """Whether sampler and trainer differ by more than rounding; then a line on stderr says so."""
+  names = [f"rollouts/sampler_gap_{x}" for x in ("mean", "max")]
+  gaps = hosts.fetch([metrics[name] for name in names if name in metrics])
+  dtype = run.sampling.train.config.dtype
+  if all(gap <= bound for gap, bound in zip(gaps, sampling.GAPS[dtype])): return False
+  if hosts.is_first():
+    found, allowed = (" and ".join(f"{x:.1e}" for x in pair) for pair in (
+        gaps, sampling.GAPS[dtype]))
+    print(f"rlx: step {step}: log-probs of sampler and trainer differ by {found} (mean, largest); "
+          f"rounding in {dtype} explains {allowed}. `rlx doctor` says what to do.", file=sys.stderr)
+  return True
 
 
 def refuse_stuck(max_skipped: int, workdir: pathlib.Path, annotated: annotate.Annotated,

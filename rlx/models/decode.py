@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 
 from rlx.core import axes
-from rlx.models import attention, lora, transformer
+from rlx.models import attention, decode_kernel, lora, transformer
 
 
 @flax.struct.dataclass
@@ -156,25 +156,27 @@ def move_rows(suffix, config, source_W, end, *, width, free):
 
   Args:
     source_W: int32, the rows; None: all, in their order.
-    end: int32 scalar, at least width - free. If it is less than `width`, the first columns
-      are empty.
+    end: int32 scalar; at most `free` columns of the suffix follow. If it is less than `width`, the
+      first columns are empty.
   """
+  front = max(free, width + free - suffix.columns)
   def copy(x, axis):
     pad = lambda x, where: jnp.pad(x, [where if i == axis else (0, 0) for i in range(x.ndim)])
-    x = jax.lax.dynamic_slice_in_dim(pad(x, (free, 0)), free + end - width, width, axis=axis)
+    x = jax.lax.dynamic_slice_in_dim(pad(x, (front, 0)), front + end - width, width, axis=axis)
     return pad(x if source_W is None else x[source_W], (0, free))
   return Suffix([_tile(config, copy(_untile(x, suffix.columns), 3)) for x in suffix.k_WKnHt],
                 [copy(x, 2) for x in suffix.v_WKTH])
 
 
 # The largest number of columns of a tile of keys; 128 on other devices. GPUs have one tile: with
-# several, the queries are written once for each.
+# several, the queries are written once for each. So has the fused kernel.
 _TILE = {"cpu": 64, "gpu": 2**30}
 
 
 def _tiles(config, columns):
   """(number of tiles, columns of each)"""
-  n = -(-columns // _TILE.get(transformer.platform(config), 128))
+  platform = "gpu" if config.decoding == "fused" else transformer.platform(config)
+  n = -(-columns // _TILE.get(platform, 128))
   return n, -(-columns // n)
 
 
@@ -267,14 +269,18 @@ def step(weights, config, tokens_W, positions_W, prompts_, suffix, live_WT, colu
   windows, ropes = (sorted(set(x)) for x in zip(*config.kinds))
   turns = {rope: tuple(x.T for x in transformer.rotations(config, positions_W, rope))
            for rope in ropes}
-  masks = {window: _mask(prompts_, positions_W, live_WT, window) for window in windows}
+  # Several tokens of a row are a short prefill, which the kernel does not have.
+  fused = config.decoding == "fused" and len(tokens_W) == len(suffix.v_WKTH[0])
+  limit, attend = (_bounds, _attend_fused) if fused else (_mask, _attend_parts)
+  limits = {window: limit(prompts_, positions_W, live_WT, window) for window in windows}
   x_DW = transformer.embed_rows(config, weights["embed_VD"][tokens_W]).T
   written = Suffix([], [])
   for layer, (window, rope), *kv in zip(weights["layers"], config.kinds, prompts_.k_PKnHx,
                                         prompts_.v_PKXH, suffix.k_WKnHt, suffix.v_WKTH):
     norm = functools.partial(_norm, layer, config)
     y_DW, k_WKnHt, v_WKTH = _attention(
-        layer, config, norm("attn_norm", x_DW), turns[rope], kv, masks[window], column)
+        layer, config, norm("attn_norm", x_DW), turns[rope],
+        functools.partial(attend, config, kv, limits[window], column))
     written.k_WKnHt.append(k_WKnHt)
     written.v_WKTH.append(v_WKTH)
     x_DW = x_DW + norm("attn_post_norm", y_DW)
@@ -312,6 +318,20 @@ def _mask(prompts_, positions_W, live_WT, window):
   return mask_WX, live_WT
 
 
+def _bounds(prompts_, positions_W, live_WT, window):
+  """int32 [W, 4]: the columns of `_mask` without the token's own, see `decode_kernel.attend`."""
+  rows = live_WT.shape[0] // prompts_.valid_PX.shape[0]
+  first = lambda x, axis: jnp.argmax(x, axis=axis).astype(jnp.int32)
+  start_W = first(jnp.repeat(prompts_.valid_PX, rows, axis=0), 1)
+  stop_W = start_W + jnp.repeat(
+      jnp.sum(prompts_.valid_PX, axis=1, dtype=jnp.int32), rows)
+  begin_W, end_W = first(live_WT, 1), live_WT.shape[1] - 1 - first(live_WT[:, ::-1], 1)
+  if window:
+    start_W = jnp.maximum(start_W, start_W + positions_W - window + 1)
+    begin_W = jnp.maximum(begin_W, end_W - window + 1)
+  return jnp.stack([start_W, stop_W, begin_W, end_W], axis=1)
+
+
 def _mlp(layer, config, y_DW):
   if config.n_experts: return transformer.mix_experts(config, y_DW.T, *layer["experts"]).T
   gate_up_2FW = jnp.einsum("cFD,DW->cFW", layer["gate_up_2FD"], y_DW)
@@ -320,20 +340,13 @@ def _mlp(layer, config, y_DW):
   return y_DW + layer["down_bias_D1"] if config.mlp_bias else y_DW
 
 
-def _attention(layer, config, y_DW, turns_HW, kv, masks, column):
-  mask_WX, mask_WT = masks
-  prompt_k_PKnHx, prompt_v_PKXH, suffix_k_WKnHt, suffix_v_WKTH = kv
-  k, h, w = config.kv_heads, config.head_dim, y_DW.shape[1]
-  p, x = prompt_v_PKXH.shape[0], prompt_v_PKXH.shape[2]
-  r, g = config.n_heads // k, w // p
-  float_ = dict(preferred_element_type=transformer.widen(y_DW.dtype))
-  def scores(q_KQH, k_KnHt, columns):
-    # The queries are repeated so that tiles are a batch axis; otherwise XLA transposes all
-    # keys first.
-    shape = (*k_KnHt.shape[:3], *q_KQH.shape[2:])
-    q_KnQH = jnp.broadcast_to(q_KQH[:, :, None], shape)
-    return _untile(jnp.einsum("WKnQH,WKnHt->WKnQt", q_KnQH, k_KnHt, **float_), columns)
+def _attention(layer, config, y_DW, turns_HW, attend):
+  """The output of the sublayer, and the suffix of its layer with the token's key and value.
 
+  Args:
+    attend: (q_KRHW, k_KHW, v_KHW) -> out_WKRH, suffix_k_WKnHt, suffix_v_WKTH.
+  """
+  r = config.n_heads // config.kv_heads
   qkv_KAHW = jnp.einsum("KAHD,DW->KAHW", layer["qkv_KAHD"], y_DW)
   if config.qkv_bias: qkv_KAHW = qkv_KAHW + layer["bias_KAH1"]
   q_KRHW, k_KHW, v_KHW = qkv_KAHW[:, :r], qkv_KAHW[:, r], qkv_KAHW[:, r + 1]
@@ -344,6 +357,39 @@ def _attention(layer, config, y_DW, turns_HW, kv, masks, column):
     q_KRHW, k_KHW = norm(q_KRHW, layer["q_norm"]), norm(k_KHW, layer["k_norm"])
   q_KRHW = transformer.rotate(q_KRHW, tuple(t[None, None] for t in turns_HW), axis=2)
   k_KHW = transformer.rotate(k_KHW, tuple(t[None] for t in turns_HW), axis=1)
+  out_WKRH, *suffix_kv = attend(q_KRHW, k_KHW, v_KHW)
+  out_DW = jnp.einsum("DN,NW->DW", layer["out_DNH"].reshape(y_DW.shape[0], -1),
+                      out_WKRH.astype(y_DW.dtype).reshape(y_DW.shape[1], -1).T)
+  if config.o_bias: out_DW = out_DW + layer["out_bias_D1"]
+  return out_DW, *suffix_kv
+
+
+def _attend_fused(config, kv, bounds_W4, column, q_KRHW, k_KHW, v_KHW):
+  """`_attend_parts` as one kernel, for one token per row."""
+  prompt_k_PKnHx, prompt_v_PKXH, suffix_k_WKnHt, suffix_v_WKTH = kv
+  qkv_KAHW = jnp.concatenate([q_KRHW, k_KHW[:, None], v_KHW[:, None]], axis=1)
+  out_WKRH, k_WKHT, v_WKTH = decode_kernel.attend(
+      qkv_KAHW.transpose(3, 0, 1, 2), prompt_k_PKnHx[:, :, 0], prompt_v_PKXH,
+      suffix_k_WKnHt[:, :, 0], suffix_v_WKTH, bounds_W4, column,
+      scale=transformer.attn_scale(config), softcap=config.attn_softcap,
+      interpret=transformer.platform(config) != "gpu")
+  return out_WKRH, k_WKHT[:, :, None], v_WKTH
+
+
+def _attend_parts(config, kv, masks, column, q_KRHW, k_KHW, v_KHW):
+  """Attention of each row to its prompt, its suffix and the token, which is written to `column`."""
+  mask_WX, mask_WT = masks
+  prompt_k_PKnHx, prompt_v_PKXH, suffix_k_WKnHt, suffix_v_WKTH = kv
+  k, r, h, w = q_KRHW.shape
+  p, x = prompt_v_PKXH.shape[0], prompt_v_PKXH.shape[2]
+  g, dtype = w // p, q_KRHW.dtype
+  float_ = dict(preferred_element_type=transformer.widen(dtype))
+  def scores(q_KQH, k_KnHt, columns):
+    # The queries are repeated so that tiles are a batch axis; otherwise XLA transposes all
+    # keys first.
+    shape = (*k_KnHt.shape[:3], *q_KQH.shape[2:])
+    q_KnQH = jnp.broadcast_to(q_KQH[:, :, None], shape)
+    return _untile(jnp.einsum("WKnQH,WKnHt->WKnQt", q_KnQH, k_KnHt, **float_), columns)
 
   # Written before it is read: the old suffix then has one use, and XLA does not copy it.
   m, columns, tile = suffix_v_WKTH.shape[0], suffix_v_WKTH.shape[2], suffix_k_WKnHt.shape[4]
@@ -382,11 +428,7 @@ def _attention(layer, config, y_DW, turns_HW, kv, masks, column):
   mass_PKQX = jnp.exp(prompt_PKQX - by_prompt(most_WKR1))
   mass_WKRT = jnp.exp(suffix_WKRT - most_WKR1)
   total_WKR1 = by_row(jnp.sum(mass_PKQX, **over)) + jnp.sum(mass_WKRT, **over)
-  out_PKQH = jnp.einsum("PKQX,PKXH->PKQH", mass_PKQX.astype(y_DW.dtype), prompt_v_PKXH, **float_)
+  out_PKQH = jnp.einsum("PKQX,PKXH->PKQH", mass_PKQX.astype(dtype), prompt_v_PKXH, **float_)
   out_WKRH = by_token(jnp.einsum(
-      "WKRT,WKTH->WKRH", by_suffix(mass_WKRT).astype(y_DW.dtype), suffix_v_WKTH, **float_))
-  out_WKRH = (by_row(out_PKQH) + out_WKRH) / total_WKR1
-  out_DW = jnp.einsum("DN,NW->DW", layer["out_DNH"].reshape(y_DW.shape[0], -1),
-                      out_WKRH.astype(y_DW.dtype).reshape(w, -1).T)
-  if config.o_bias: out_DW = out_DW + layer["out_bias_D1"]
-  return out_DW, suffix_k_WKnHt, suffix_v_WKTH
+      "WKRT,WKTH->WKRH", by_suffix(mass_WKRT).astype(dtype), suffix_v_WKTH, **float_))
+  return (by_row(out_PKQH) + out_WKRH) / total_WKR1, suffix_k_WKnHt, suffix_v_WKTH

@@ -63,6 +63,7 @@ class DecoderConfig:
   lora_scale: float = 1.0        # of adapters, if the parameters have any (lora.py)
   kv_copies: int = 1             # of each key-value head, where there are fewer than devices
   attention: str = "blocks"      # kernel for whole sequences: attention.py
+  decoding: str = "parts"        # attention of one token: parts | fused (decode_kernel.py)
   remat: str = "none"            # What backward recomputes: none | full | dots (all
                                  # but matrix products).
   platform: str | None = None    # of the devices: cpu | gpu | tpu; None: see `platform`
@@ -125,6 +126,7 @@ _REMAT = {"none": None, "full": jax.checkpoint_policies.nothing_saveable,
           "dots": jax.checkpoint_policies.dots_with_no_batch_dims_saveable}
 _CHOICES = dict(norms=("pre", "post", "both"), activation=("silu", "gelu_tanh"),
                 qk_norm=(None, "head", "all"), attention=attention.KINDS, remat=tuple(_REMAT),
+                decoding=("parts", "fused"),
                 matmul_precision=("exact", "default"))
 ORIGINAL = "original_max_position_embeddings"
 ROPE_SCALING = {  # kind -> the numbers that follow it, by their keys in config.json

@@ -26,28 +26,77 @@ def truncate(logits_BV: Array, *, top_k: int = 0, top_p: float = 1.0, min_p: flo
   Source: top-p, Holtzman et al. 2019, arXiv:1904.09751; min-p, Nguyen et al.
   2024, arXiv:2407.01082. Differs from the papers: nothing known.
 
-  The vocabulary is sorted only by top_p without top_k.
-
   Example:
     >>> decoding.truncate(jnp.log(jnp.array([[.1, .4, .2, .3]])), top_k=2) > -jnp.inf
     Array([[False,  True, False,  True]], dtype=bool)
   """
   axes.dims(logits_BV=logits_BV)
-  if top_k:
-    sorted_BV = jax.lax.top_k(logits_BV, min(top_k, logits_BV.shape[1]))[0]
-    logits_BV = jnp.where(logits_BV >= sorted_BV[:, -1:], logits_BV, -jnp.inf)
-  if top_p < 1.0:
-    if not top_k:
-      sorted_BV = -jnp.sort(-logits_BV, axis=1)
-    probs_BV = jax.nn.softmax(sorted_BV, axis=1)
+  if not top_k and top_p == 1.0 and min_p == 0.0: return logits_BV
+  _, least_B1, *_ = _find_cut(_in_blocks(logits_BV), top_k, top_p, min_p)
+  return jnp.where(logits_BV >= least_B1, logits_BV, -jnp.inf)
+
+
+def _find_cut(logits_BnC, top_k, top_p, min_p):
+  """What `truncate` keeps, in two passes over the logits.
+
+  The k highest logits are in the k blocks with the highest maxima. So is the set of top_p if its
+  lowest logit is above the lowest of these maxima; only where it is not are all logits sorted.
+
+  Returns:
+    max_B1 and the lowest logit that is kept.
+    kept_Bn, total_B1: sums of exp(logits - max) over what is kept of each block, and over all.
+  """
+  b, n, _ = logits_BnC.shape
+  blocks = min(top_k or _BLOCKS, n)
+  few = 2 * blocks <= n and (top_k or top_p < 1.0)
+  max_Bn, among_BnC = jnp.max(logits_BnC, axis=2), logits_BnC
+  if few:
+    highest_Bn, index_Bn = jax.lax.top_k(max_Bn, blocks)
+    max_B1, among_BnC = highest_Bn[:, :1], jnp.take_along_axis(logits_BnC, index_Bn[..., None], 1)
+  else: max_B1 = jnp.max(max_Bn, axis=1, keepdims=True)
+  floor_B1 = max_B1 + jnp.log(min_p)  # -inf without min_p
+  mass_of = lambda logits_BnC: jnp.exp(logits_BnC - max_B1[..., None])
+  total_B1 = jnp.cumsum(jnp.sum(mass_of(logits_BnC), axis=2), axis=1)[:, -1:]
+
+  def keep(logits_BnC, least_B1):
+    least_B1 = jnp.maximum(least_B1, floor_B1)
+    is_kept_BnC = logits_BnC >= least_B1[..., None]
+    return least_B1, jnp.sum(jnp.where(is_kept_BnC, mass_of(logits_BnC), 0.0), axis=2)
+
+  def nucleus(sorted_BV, probs_BV):
     # A token stays if the mass of those before it has not reached p.
     stays_BV = jnp.cumsum(probs_BV, axis=1) - probs_BV < top_p
-    least_B1 = jnp.min(jnp.where(stays_BV, sorted_BV, jnp.inf), axis=1, keepdims=True)
-    logits_BV = jnp.where(logits_BV >= least_B1, logits_BV, -jnp.inf)
-  if min_p > 0.0:
-    floor_B1 = jnp.max(logits_BV, axis=1, keepdims=True) + jnp.log(min_p)
-    logits_BV = jnp.where(logits_BV >= floor_B1, logits_BV, -jnp.inf)
-  return logits_BV
+    return jnp.min(jnp.where(stays_BV, sorted_BV, jnp.inf), axis=1, keepdims=True)
+
+  def keep_of_all(_):
+    sorted_BV = -jnp.sort(-logits_BnC.reshape(b, -1), axis=1)
+    return keep(logits_BnC, nucleus(sorted_BV, jax.nn.softmax(sorted_BV, axis=1)))
+
+  if top_k:
+    among_BV = among_BnC.reshape(b, -1)
+    sorted_BV = jax.lax.top_k(among_BV, min(top_k, among_BV.shape[1]))[0]
+    # Not the last column: XLA for CPUs would sort all of them to take it.
+    kept = keep(logits_BnC, jnp.min(sorted_BV, axis=1, keepdims=True) if top_p == 1.0 else nucleus(
+        sorted_BV, jax.nn.softmax(sorted_BV, axis=1)))
+  elif top_p == 1.0: kept = keep(logits_BnC, floor_B1)
+  elif not few: kept = keep_of_all(None)
+  else:
+    sorted_BV = -jnp.sort(-among_BnC.reshape(b, -1), axis=1)
+    nucleus_B1 = nucleus(sorted_BV, jnp.exp(sorted_BV - max_B1) / total_B1)
+    def keep_of_few(_):
+      least_B1, kept_Bn = keep(among_BnC, nucleus_B1)
+      return least_B1, jnp.zeros((b, n), kept_Bn.dtype).at[
+          jnp.arange(b)[:, None], index_Bn].set(kept_Bn, unique_indices=True)
+    kept = jax.lax.cond(jnp.all(nucleus_B1 > highest_Bn[:, -1:]), keep_of_few, keep_of_all, None)
+  return max_B1, *kept, total_B1
+
+
+def _in_blocks(logits_BV):
+  """[B, V] -> [B, n, C]; the last block is padded with -inf."""
+  b, v = logits_BV.shape
+  if extra := -v % _BLOCK:
+    logits_BV = jnp.pad(logits_BV, ((0, 0), (0, extra)), constant_values=-jnp.inf)
+  return logits_BV.reshape(b, -1, _BLOCK)
 
 
 def draw(logits_BV: Array, uniform_B: Array) -> tuple[Array, Array]:
@@ -69,27 +118,31 @@ def draw(logits_BV: Array, uniform_B: Array) -> tuple[Array, Array]:
     >>> decoding.draw(jnp.log(jnp.array([[.1, .4, .2, .3]])), jnp.array([0.6]))[0]
     Array([2], dtype=int32)
   """
-  sizes = axes.dims(logits_BV=logits_BV, uniform_B=uniform_B)
-  b, v = sizes["B"], sizes["V"]
-  blocks = -(-v // _BLOCK)
-  if extra := blocks * _BLOCK - v:
-    logits_BV = jnp.pad(logits_BV, ((0, 0), (0, extra)), constant_values=-jnp.inf)
-  logits_BnC = logits_BV.reshape(b, blocks, _BLOCK)
-  max_B1 = jnp.max(logits_BV, axis=1, keepdims=True)
-  until_Bn = jnp.cumsum(jnp.sum(jnp.exp(logits_BnC - max_B1[..., None]), axis=2), axis=1)
-  total_B1 = until_Bn[:, -1:]
-  wanted_B1 = uniform_B[:, None] * total_B1
+  axes.dims(logits_BV=logits_BV, uniform_B=uniform_B)
+  logits_BnC = _in_blocks(logits_BV)
+  max_B1 = jnp.max(logits_BnC, axis=(1, 2))[:, None]
+  mass_Bn = jnp.sum(jnp.exp(logits_BnC - max_B1[..., None]), axis=2)
+  return _invert(logits_BnC, uniform_B, max_B1, None, mass_Bn)
+
+
+def _invert(logits_BnC, uniform_B, max_B1, least_B1, kept_Bn, total_B1=None):
+  """`draw` from what `_find_cut` returns; without least and total, nothing is cut."""
+  until_Bn = jnp.cumsum(kept_Bn, axis=1)
+  wanted_B1 = uniform_B[:, None] * until_Bn[:, -1:]
   block_B1 = _first_beyond(until_Bn, wanted_B1)
   logits_BC = jnp.take_along_axis(logits_BnC, block_B1[..., None], axis=1)[:, 0]
   before_B1 = jnp.where(block_B1 > 0, jnp.take_along_axis(
       until_Bn, jnp.maximum(block_B1 - 1, 0), axis=1), 0.0)
-  until_BC = before_B1 + jnp.cumsum(jnp.exp(logits_BC - max_B1), axis=1)
-  chosen_B1 = _first_beyond(until_BC, wanted_B1)
+  mass_BC = jnp.exp(logits_BC - max_B1)
+  if least_B1 is not None: mass_BC = jnp.where(logits_BC >= least_B1, mass_BC, 0.0)
+  chosen_B1 = _first_beyond(before_B1 + jnp.cumsum(mass_BC, axis=1), wanted_B1)
+  if total_B1 is None: total_B1 = until_Bn[:, -1:]
   logps_B1 = (jnp.take_along_axis(logits_BC, chosen_B1, axis=1) - max_B1 - jnp.log(total_B1))
   return (block_B1 * _BLOCK + chosen_B1)[:, 0], logps_B1[:, 0]
 
 
 _BLOCK = 128
+_BLOCKS = 64  # Among whose tokens the set of top_p without top_k is looked for first.
 
 
 def _first_beyond(until_Bn, wanted_B1):
@@ -117,12 +170,11 @@ def next_token(logits_BV: Array, uniform_B: Array, *, temperature: float, top_k:
       (temperature 1 when greedy): what the trainer computes for the same
       token, so that the two can be compared and a ratio formed.
   """
-  scaled_BV = logits_BV / temperature if temperature else logits_BV
-  if temperature and not top_k and top_p == 1.0 and min_p == 0.0:
-    return draw(scaled_BV, uniform_B)
   if temperature:
-    tokens_B, _ = draw(truncate(scaled_BV, top_k=top_k, top_p=top_p, min_p=min_p), uniform_B)
-  else:
-    tokens_B = jnp.argmax(scaled_BV, axis=1).astype(jnp.int32)
-  chosen_B = jnp.take_along_axis(scaled_BV, tokens_B[:, None], axis=1)[:, 0]
-  return tokens_B, chosen_B - jax.nn.logsumexp(scaled_BV, axis=1)
+    scaled_BV = logits_BV / temperature
+    if not top_k and top_p == 1.0 and min_p == 0.0: return draw(scaled_BV, uniform_B)
+    logits_BnC = _in_blocks(scaled_BV)
+    return _invert(logits_BnC, uniform_B, *_find_cut(logits_BnC, top_k, top_p, min_p))
+  tokens_B = jnp.argmax(logits_BV, axis=1).astype(jnp.int32)
+  chosen_B = jnp.take_along_axis(logits_BV, tokens_B[:, None], axis=1)[:, 0]
+  return tokens_B, chosen_B - jax.nn.logsumexp(logits_BV, axis=1)

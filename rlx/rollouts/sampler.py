@@ -6,7 +6,8 @@ device. A chunk ends when its columns are full or, if it is not the only one, wh
 of its rows have ended and others wait, or half of them. The host then synchronises once: rows
 that ended are removed, waiting rows take their slots, and otherwise the remaining rows are packed
 into a smaller batch (`slots.py` plans this). The suffix cache is as wide as the longest row needs,
-in whole chunks, so that a step reads only columns that may be in use.
+in whole chunks, so that a step reads only columns that may be in use. On accelerators its width
+doubles, so that there are few programs.
 
 On a mesh each device decodes the rows of its own prompts and ends its chunks on its own; nothing is
 sent to others between the prefill and the end. With a tensor axis, whose devices share their rows,
@@ -123,7 +124,7 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
       columns = max(p.columns for p in plans)
       working = _move(options, rows, working, joined(p.row_W for p in plans),
                       joined(p.source_W for p in plans),
-                      width=-(-columns // chunk) * chunk, is_same=plans[0].is_same)
+                      width=_find_width(options, columns), is_same=plans[0].is_same)
       working, drawn = _advance(
           options, weights, rows, read, working, drawn, factor_T,
           place(np.array([p.enough if shrinks else 0 for p in plans], np.int32)))
@@ -137,6 +138,18 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
     return _rollouts(options, tokens_PX, prompt_P, rows, drawn)
 
   return sample
+
+
+def _find_width(options, columns):
+  """The number of earlier columns of a chunk's suffix for rows that need `columns`: whole chunks.
+
+  Accelerators take the next power of 2 of them, as each width compiles a program. On CPUs
+  compilation is short, and attention reads all columns.
+  """
+  chunks, most = -(-columns // options.chunk), -(-(options.max_tokens - 1) // options.chunk)
+  if chunks and transformer.platform(options.config) != "cpu":
+    chunks = min(1 << (chunks - 1).bit_length(), most)
+  return chunks * options.chunk
 
 
 def _options(config, *, group, max_tokens, chunk, eos_ids, pad_id, **rule):
@@ -171,7 +184,7 @@ def trace(config, params, weights, place, *, prompts, prompt_tokens, slots=None,
   b = prompts * options.group
   most = b if slots is None else min(slots, b)
   if columns is None: columns = 0 if chunk == options.max_tokens else options.max_tokens - 1
-  width = -(-columns // chunk) * chunk
+  width = _find_width(options, columns)
   read_params = {name: x for name, x in params.items() if name != "head"}
   programs = {"prefill": (start, read_params, weights)}
   for own in slots_lib.sizes(most // shards) if width else [most // shards]:

@@ -164,8 +164,9 @@ def old_metrics(batch: records.Batch, temperature: float) -> dict[str, jax.Array
   sampled_BT = batch.action_BT
   if "demo_B" in batch: sampled_BT = sampled_BT & ~batch.demo_B[:, None]
   if "rehearsal_BT" in batch: sampled_BT = sampled_BT & ~batch.rehearsal_BT
-  metrics = {"rollouts/sampler_gap_max": jnp.max(jnp.abs(masked.where_valid(
-      batch.old_logps_BT - batch.sampler_logps_BT, sampled_BT)))}
+  gap_BT = jnp.abs(masked.where_valid(batch.old_logps_BT - batch.sampler_logps_BT, sampled_BT))
+  metrics = {"rollouts/sampler_gap_max": jnp.max(gap_BT),
+             "rollouts/sampler_gap_mean": masked.mean(gap_BT, sampled_BT)}
   if "prm_ref_logps_BT" in batch and temperature == 1.0:
     # The k1 estimate of KL(policy, reference): the completions are samples of the policy.
     metrics["prm/kl_policy"] = masked.mean(

@@ -28,11 +28,9 @@ from rlx.io import (
 from rlx.learner import hosts, memory
 from rlx.loops import session
 from rlx.rollouts import padding
-from rlx.stages import outcomes, passes as passes_lib
+from rlx.stages import outcomes, passes as passes_lib, sampling
 
-# Difference between the log-probs of sampler and trainer, per token in nats: the mean and the
-# maximum that rounding can explain, and a mean above which it is an error.
-GAPS = {"float32": (1e-4, 1e-2), "bfloat16": (3e-2, 1.0)}
+# Mean difference between the log-probs of sampler and trainer above which it is an error, in nats.
 WRONG = 0.1
 EXAMPLES = 256  # Completions whose texts are checked.
 # Pairs that a PRM ranks right (docs/prime.md): PRMs that helped had 0.71 and more; one of permuted
@@ -387,7 +385,7 @@ def masks_cover_eos(completions, mask_BT, finish_B, logps_BT, eos_ids):
 def sampler_agrees(sampler_logps_BT, logps_BT, mask_BT, dtype, is_annealed=False):
   """Checks that sampler and trainer compute the same log-probs for the sampled tokens."""
   gap_N = np.abs(np.asarray(sampler_logps_BT, float) - logps_BT)[np.asarray(mask_BT)]
-  (mean, largest), bounds = (float(f(gap_N)) for f in (np.mean, np.max)), GAPS[dtype]
+  (mean, largest), bounds = (float(f(gap_N)) for f in (np.mean, np.max)), sampling.GAPS[dtype]
   is_small = mean <= bounds[0] and largest <= bounds[1]
   is_explained = mean <= WRONG or (is_annealed and np.isfinite(mean))
   return ("ok" if is_small else "warning" if is_explained else "error",

@@ -30,6 +30,44 @@ def test_truncate(options, kept):
   np.testing.assert_array_equal(np.isfinite(out_BV), np.array([kept], bool))
 
 
+def kept_by_sorting(logits_V, top_k=0, top_p=1.0, min_p=0.0):
+  """The tokens that `truncate` keeps, in float64."""
+  p_V, order = np.exp(np.float64(logits_V) - logits_V.max()), np.argsort(-logits_V, kind="stable")
+  least = p_V[order[top_k - 1]] if top_k else 0
+  p_V = np.where(p_V >= least, p_V, 0)
+  if top_p < 1:
+    before = np.cumsum(p_V[order]) - p_V[order]
+    p_V = np.where(p_V >= p_V[order][before < top_p * p_V.sum()].min(), p_V, 0)
+  return p_V >= max(min_p * p_V.max(), 1e-300)
+
+
+V = 2 * 64 * 128 + 100  # More than twice the blocks of top_p; the last one is not full.
+
+
+@pytest.mark.parametrize("options", [
+    dict(top_k=50), dict(top_p=.9), dict(top_k=40, top_p=.8), dict(top_p=.95, min_p=.002)], ids=str)
+@pytest.mark.parametrize("spread", [5.0, 0.05], ids=["peaked", "flat"])
+def test_a_large_vocabulary_is_cut_as_if_it_were_sorted(options, spread):
+  """top_p is found among a few blocks of peaked rows; one flat row makes it sort all of them."""
+  logits_BV = np.random.default_rng(0).gumbel(size=(3, V)).astype(np.float32)
+  logits_BV[:2] *= 5.0
+  logits_BV[2] *= spread
+  kept_BV = np.array([kept_by_sorting(x, **options) for x in logits_BV])
+  np.testing.assert_array_equal(np.isfinite(decoding.truncate(logits_BV, **options)), kept_BV)
+  # At n evenly spaced uniforms a token of probability p is drawn n p times, give or take one.
+  n, p_BV = 64, np.exp(np.float64(logits_BV))
+  uniforms_U = (np.arange(n, dtype=np.float32) + .5) / n
+  tokens_UB, logps_UB = jax.jit(lambda logits_BV, uniforms_U: jax.lax.map(
+      lambda u: decoding.next_token(logits_BV, jnp.full(3, u), temperature=1.0, **options),
+      uniforms_U))(logits_BV, uniforms_U)
+  counts_BV = np.stack([np.bincount(x, minlength=V) for x in np.asarray(tokens_UB).T])
+  cut_BV = np.where(kept_BV, p_BV, 0)
+  assert np.abs(counts_BV - n * cut_BV / cut_BV.sum(1, keepdims=True)).max() < 1.01
+  assert not counts_BV[~kept_BV].any()
+  np.testing.assert_allclose(logps_UB, np.take_along_axis(
+      np.log(p_BV / p_BV.sum(1, keepdims=True)), np.asarray(tokens_UB).T, 1).T, atol=1e-5)
+
+
 @pytest.mark.parametrize("options, sorts", [
     (dict(), False), (dict(min_p=.1), False), (dict(top_k=2), False),
     (dict(top_k=2, top_p=.5), False), (dict(top_p=.5), True)], ids=str)

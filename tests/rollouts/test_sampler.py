@@ -1,4 +1,5 @@
 """The sampler against brute force: full forward passes, one token at a time."""
+import dataclasses
 import functools
 import logging
 
@@ -183,3 +184,33 @@ def test_stop_strings_end_at_the_token_that_completes_them(params):
     else:
       assert len(ids) == len(ref) and "abb" not in text and "baa" not in text
   assert 3 <= stopped < 6
+
+
+def test_accelerators_have_few_widths():
+  """4,096 tokens in chunks of 64; on CPUs each chunk has a width of its own."""
+  def find_widths(platform, max_tokens, chunk):
+    options = sampler._options(dataclasses.replace(CONFIG, platform=platform), group=1, chunk=chunk,
+                               max_tokens=max_tokens, eos_ids=(), pad_id=0)
+    widths = [sampler._find_width(options, n) for n in range(max_tokens)]
+    assert all(n <= w < n + chunk if platform == "cpu" else n <= w < 2 * n + chunk
+               for n, w in enumerate(widths))
+    return sorted(set(widths))
+  assert find_widths("gpu", 4096, 64) == [0, 64, 128, 256, 512, 1024, 2048, 4096]
+  assert find_widths("cpu", 4096, 64) == [*range(0, 4097, 64)]
+  assert find_widths("tpu", 12, 5) == find_widths("cpu", 12, 5) == [0, 5, 10, 15]
+
+
+def test_widths_that_double_draw_the_same(params, monkeypatch):
+  """Rows that end early move, also to widths that are larger than all columns before."""
+  widths, move = set(), sampler._move
+  def spy(*args, width, **more):
+    widths.add(width)
+    return move(*args, width=width, **more)
+  expected = _sample(params)
+  monkeypatch.setattr(sampler, "_move", spy)
+  sample = sampler.make(dataclasses.replace(CONFIG, platform="gpu"), group=2, max_tokens=T, chunk=2,
+                        eos_ids=(EOS,), pad_id=PAD)
+  out = jax.device_get(sample(*_arguments(params)))
+  assert widths == {0, 2, 4, 8, T}
+  np.testing.assert_array_equal(out.tokens_BS, expected.tokens_BS)
+  np.testing.assert_allclose(out.sampler_logps_BT, expected.sampler_logps_BT, atol=1e-5)

@@ -47,6 +47,12 @@ def test_figures_of_an_update_against_the_peaks_of_a_listed_device(monkeypatch, 
   assert later["gradient_mfu"] == pytest.approx(0.6 * later["limit_s"] / later["parts"]["grad"])
 
 
+def test_attention_of_one_token_in_three_ways(args):
+  lines = list(gpu.attention(args, batch=2, prompt_len=8, new=8))
+  assert [x["kernel"] for x in lines] == ["parts", "fused", "jax"]
+  assert all(x["us"] > 0 for x in lines) and 0 <= lines[1]["difference"] < 0.02
+
+
 def test_kernels_by_hand():
   """Two steps of two kernels, one kernel before them; 1 ns of 9 is idle and 1 ns double."""
   spans = [("prefill", 10, 12), ("add_1", 12, 14), ("dot(float*)", 14, 15),
