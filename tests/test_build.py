@@ -12,7 +12,7 @@ from rlx.build import (
 from rlx.core import records
 from rlx.io import tokenizer, weights
 from rlx.learner import sharding
-from rlx.models import transformer
+from rlx.models import decode_kernel, transformer
 from rlx.rollouts import padding
 from rlx.stages import host_fields, model_fields, sampling as sampling_lib
 from tests import stages
@@ -215,11 +215,17 @@ def test_what_does_not_cut_into_whole_groups_is_one_line(shards, changes, messag
     ("gpu", "blocks", "bfloat16", None), ("cpu", "auto", "bfloat16", None)])
 def test_one_token_has_a_kernel_on_gpus(monkeypatch, capsys, platform, kernel, dtype, line):
   monkeypatch.setattr(sharding, "platform", lambda mesh: platform)
+  fault = "is wrong by 1 here"
+  monkeypatch.setattr(decode_kernel, "find_fault", lambda **sizes: fault)
   c = base.get_config()
   c.model.attention = kernel
   config = transformer.DecoderConfig(
       vocab_size=32, d_model=32, n_layers=1, n_heads=2, n_kv_heads=2, head_dim=16, d_ff=16,
       dtype=dtype)
+  assert build_models.choose_decoding(c, config, sharding.make_mesh()) == config
+  err = capsys.readouterr().err
+  assert line != "is used on gpu" or f"one token {fault}: it is not used." in err
+  fault = None
   chosen = build_models.choose_decoding(c, config, sharding.make_mesh())
   assert chosen.decoding == ("fused" if line == "is used on gpu" else "parts")
   expected = f"rlx: model.attention={kernel!r}: the kernel for one token {line}.\n"

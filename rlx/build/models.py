@@ -73,6 +73,9 @@ def choose_decoding(c: keys.Config, config: transformer.DecoderConfig, mesh: jax
   if sharding.platform(mesh) != "gpu" or c.model.attention == "blocks": return config
   lacks = decode_kernel.lacks(head_dim=config.head_dim, dtype=config.dtype,
                               devices=mesh.shape["tensor"])
+  if not lacks and mesh.devices.flat[0] in jax.devices():  # Not one that is only compiled for.
+    lacks = decode_kernel.find_fault(group=config.n_heads // config.n_kv_heads,
+                                     head_dim=config.head_dim)
   if hosts.is_first():
     print(f"rlx: model.attention={c.model.attention!r}: the kernel for one token "
           f"{f'{lacks}: it is not used' if lacks else 'is used on gpu'}.", file=sys.stderr)

@@ -24,6 +24,42 @@ def lacks(*, head_dim: int, dtype: str, devices: int) -> str | None:
   return "needs mesh.tensor=1" if devices > 1 else None
 
 
+def find_fault(*, group: int, head_dim: int, interpret: bool = False) -> str | None:
+  """What goes wrong with the kernel on the default device; None if it computes what it should.
+
+  A row with a prompt and a suffix is compared with softmax in float32. A run tries this once before
+  it relies on the kernel: Triton's versions, and the devices that they know, differ.
+
+  Args:
+    group, head_dim: queries of a key-value head, and the size of each.
+  """
+  x, t, column = 70, 64, 20
+  normal = lambda i, *shape: jax.random.normal(jax.random.key(i), shape, jnp.bfloat16)
+  qkv_WKAH = normal(0, 2, 1, group + 2, head_dim)
+  prompt_PKXH, suffix_WKTH = normal(1, 2, 1, x, head_dim), normal(2, 2, 1, t, head_dim)
+  k_PKXH, scale = normal(3, 2, 1, x, head_dim), head_dim ** -.5
+  bounds_W4 = jnp.array([[3, x, 0, column], [0, 40, 2, column]])
+  try:
+    out_WKRH, _, new_v_WKTH = jax.jit(functools.partial(attend, scale=scale, interpret=interpret))(
+        qkv_WKAH, k_PKXH.swapaxes(2, 3), prompt_PKXH, suffix_WKTH.swapaxes(2, 3), suffix_WKTH,
+        bounds_W4, jnp.int32(column))
+    faults = []
+    for row, (start, stop, first, last) in enumerate(bounds_W4.tolist()):
+      q_RH, own_k_1H, own_v_1H = jnp.split(
+          qkv_WKAH[row, 0].astype(jnp.float32), [group, group + 1])
+      join = lambda prompt, own: jnp.concatenate([
+          prompt[row, 0, start:stop], suffix_WKTH[row, 0, first:last], own])
+      with jax.default_matmul_precision("highest"):
+        scores_RC = scale * q_RH @ join(k_PKXH, own_k_1H).T
+        want_RH = jax.nn.softmax(scores_RC) @ join(prompt_PKXH, own_v_1H)
+      faults.append(jnp.max(jnp.abs(want_RH - out_WKRH[row, 0])))
+    written = jnp.max(jnp.abs(new_v_WKTH[:, 0, column] - qkv_WKAH[:, 0, group + 1]))
+    worst = float(jnp.max(jnp.array([*faults, written])))
+  except Exception as e:  # Whatever a compiler or driver raises.
+    return f"does not compile here ({type(e).__name__}: {str(e).strip().splitlines()[0]:.80})"
+  return None if worst < 0.05 else f"is wrong by {worst:.2g} here"
+
+
 def attend(qkv_WKAH, prompt_k_PKHX, prompt_v_PKXH, suffix_k_WKHT, suffix_v_WKTH, bounds_W4, column,
            *, scale, softcap=None, interpret=False):
   """Attention of one token per row to its prompt, its suffix and itself.

@@ -1,6 +1,7 @@
 """The fused kernel of decoding, interpreted, against `decode._attend_parts`."""
 import dataclasses
 import functools
+import re
 
 import jax
 import numpy as np
@@ -64,3 +65,13 @@ def test_rounds_as_attention_in_parts():
     (dict(devices=2), "needs mesh.tensor=1")])
 def test_what_the_kernel_lacks_is_said(changes, reason):
   assert decode_kernel.lacks(**dict(head_dim=64, dtype="bfloat16", devices=1) | changes) == reason
+
+
+def test_a_run_tries_the_kernel_before_it_relies_on_it(monkeypatch):
+  assert decode_kernel.find_fault(group=2, head_dim=16, interpret=True) is None
+  assert re.match(r"does not compile here \(ValueError: Only interpret mode",
+                  decode_kernel.find_fault(group=2, head_dim=16))
+  def forget_the_prompt(qkv, k, v, *rest, **options):
+    return qkv[:, :, :-2] * 0, *rest[:2]
+  monkeypatch.setattr(decode_kernel, "attend", forget_the_prompt)
+  assert re.match(r"is wrong by \d", decode_kernel.find_fault(group=2, head_dim=16))
