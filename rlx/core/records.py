@@ -44,6 +44,7 @@ class Prompt:
   messages: tuple[dict, ...] = ()  # the question as a chat: {"role", "content"}
   answers: tuple[str, ...] = ()    # all that are right, where there are several
   tools: tuple[dict, ...] = ()     # that the chat template describes
+  source: str = ""           # its name in prompts.mixture
 
   def repeat(self, i):
     """The same under another id: its completions are drawn with other keys."""
