@@ -1,5 +1,6 @@
 """The command `rlx`, errors in one line, and the recorded config of a run."""
 import difflib
+import functools
 import inspect
 import json
 import os
@@ -145,8 +146,10 @@ def _override(config, values):
   """The config with keys set to the values that texts stand for."""
   for key, value in values.items():
     keys.check_exists(config, key.partition("[")[0])
-    section, _, name = key.rpartition(".")
-    if section in keys.OPEN and name not in (options := config.prompts[section.split(".")[1]]):
+    keys.open_source(config, key)
+    *sections, name = key.split(".")
+    if keys.is_open(key) and name not in (
+        options := functools.reduce(lambda at, part: at[part], sections, config)):
       with config.unlocked(): options[name] = _parse(value)  # With the type of this value.
   argv = ["rlx", *(f"--config.{key}={value}" for key, value in values.items())]
   parsed = flags.FlagValues()

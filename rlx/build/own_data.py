@@ -72,7 +72,14 @@ def prepare(config: Any, rows: Rows | None, eval_rows: Rows | None, reward: Rewa
       _set(config, key, value)
     taken: dict[str, Any] = {}
     _name_functions(config, taken)
-    if rows is not None or eval_rows is not None or reward is not None:
+    is_own = rows is not None or eval_rows is not None
+    if config.prompts.mixture and (is_own or reward is not None):
+      if learns or not is_own:
+        raise ValueError("prompts.mixture: rows and a reward of a call are for one source; of a "
+                         "mixture, prompts.mixture.NAME.columns.verifier names what judges the "
+                         "completions of a source.")
+      config.prompts.mixture = {}
+    if is_own or reward is not None:
       read = functools.partial(_read, columns=columns or {}, wanted=_find_wanted(reward))
       splits = _splits(config, rows, eval_rows, read)
       workdir = _use_rows(config, splits, reward, coefficients, choose, taken, learns)
@@ -94,6 +101,7 @@ def _check_argument(config: keys.Config, key: str, value: Any) -> None:
 def _set(config: keys.Config, key: str, value: Any) -> None:
   """Sets a key by its dotted name."""
   keys.check_exists(config, key)
+  keys.open_source(config, key)
   *section, name = key.split(".")
   for part in section: config = config[part]
   try:

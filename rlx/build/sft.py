@@ -96,6 +96,10 @@ def build_sft(config: keys.Config) -> Sft:
   """
   c = config
   if c.lora.rank: raise ValueError(f"lora.rank={c.lora.rank}: 0; sft trains all parameters.")
+  if weights := build_prompts.read_weights(c):
+    name, weight = next(iter(weights.items()))
+    raise ValueError(f"prompts.mixture.{name}.weight={weight:g}: None; sft draws all examples "
+                     "equally often.")
   demonstrate = resolve.bind("prompts.datasets", c.sft.target, "sft.target", n_given=2)
   mesh = sharding.make_mesh(**c.mesh)
   shards = sharding.row_shards(mesh)
@@ -106,10 +110,10 @@ def build_sft(config: keys.Config) -> Sft:
   model_config = build_models.choose_attention(c, model_config, mesh, c.model.path, group=1)
   texts, dialogues = build_prompts.texts_and_dialogues(c, tokenizer)
   tokenizer = texts.tokenizer  # With the variables of its chat template.
-  asked = dataclasses.replace(texts, template=lambda p: texts.template(_strip_replies(p)))
+  asked = _ask_without_replies(texts)
   prompts, _ = build_prompts.load_prompts(c, asked)
   if dialogues: dialogues.start(tokenizer, prompts[0])
-  build_prompts.note_template(asked, prompts[0])
+  build_prompts.note_template(asked, prompts)
   written = {}
   for i, p in enumerate(prompts):
     try:
@@ -120,6 +124,13 @@ def build_sft(config: keys.Config) -> Sft:
       Sft, c, model=build_models.adapt_to_mesh(model_config, mesh), params=params,
       tokenizer=tokenizer, texts=texts, prompts=prompts, demonstrate=demonstrate,
       dialogues=dialogues, _episodes=written, optimizer=updates.optimizer_of(c, "sft"), mesh=mesh)
+
+
+def _ask_without_replies(texts: texts_lib.Texts) -> texts_lib.Texts:
+  """Texts whose prompts of dialogues end before the first reply."""
+  return dataclasses.replace(
+      texts, template=lambda p: texts.template(_strip_replies(p)),
+      sources={name: _ask_without_replies(own) for name, own in texts.sources.items()})
 
 
 def _is_dialogue(prompt: records.Prompt) -> bool:

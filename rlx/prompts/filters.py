@@ -1,4 +1,5 @@
 """Filters of prompts, which are applied once, before any prompt is sampled."""
+import collections
 import json
 from typing import Callable
 
@@ -68,6 +69,9 @@ def _normalize(text):
 
 
 def _log_dropped(prompts, kept, reason):
-  if dropped := len(prompts) - len(kept):
-    logging.warning("%d of %d prompts dropped: %s.", dropped, len(prompts), reason)
+  left = collections.Counter(p.source for p in kept)
+  for source, n in collections.Counter(p.source for p in prompts).items():
+    if dropped := n - left[source]:
+      of = source and f" of {source}"
+      logging.warning("%d of %d prompts%s dropped: %s.", dropped, n, of, reason)
   return kept

@@ -39,7 +39,7 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
 
   Returns:
     {metric: dict(mean, low, high, ...)}, which is also written to <workdir>/evaluate.json:
-    "sampled" and "greedy" accuracy; the metrics of `at_k`; "difficulty/VALUE"; "no_answer" and
+    "sampled" and "greedy" accuracy, by source of a mixture as "greedy/NAME"; the metrics of `at_k`; "difficulty/VALUE"; "no_answer" and
     "truncated", shares of completions; "length" in tokens; and under "prm" the metrics of
     prm_sets.py for each of eval.prm_sets. Intervals are 95%: Wilson's over prompts for shares
     (`accuracy.interval`), percentile bootstrap over prompts or problems for "length" and "prm".
@@ -73,8 +73,10 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
   steps = prm_sets.score(run, state, list(map(run.texts.prompt_ids, prompts_B)),
                          completions[:n * g]) if has_prm else {}
   scores = prm_sets.scores(steps)
-  metrics = {"sampled": accuracy.interval(outcome_PG),
-             "greedy": rl.measure_accuracy(run, state, "evaluate", 1, ("greedy",))["greedy"]}
+  metrics = {"sampled": accuracy.interval(outcome_PG)} | {
+      f"sampled/{source}": accuracy.interval(x_PG)
+      for source, x_PG in accuracy.split_by_source(outcome_PG, run.eval_prompts).items()}
+  metrics |= rl.measure_accuracy(run, state, "evaluate", 1, ("greedy",))
   metrics |= at_k_lib.at_k(outcome_PG, answers, scores)
   if difficulty_P:
     metrics |= {f"difficulty/{value}": x for value, x in accuracy.measure_by(
