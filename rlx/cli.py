@@ -146,6 +146,8 @@ def _override(config, values):
   """The config with keys set to the values that texts stand for."""
   for key, value in values.items():
     keys.check_exists(config, key.partition("[")[0])
+    if key.startswith("prompts.mixture.") and key.count(".") == 2:
+      raise ValueError(f"{key}={value!r}: a section of keys, such as {key}.source.")
     keys.open_source(config, key)
     *sections, name = key.split(".")
     if keys.is_open(key) and name not in (

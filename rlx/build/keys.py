@@ -4,6 +4,7 @@ configs/base.py declares what a key may be, the signature of a method what its o
 renamed.toml has the names of earlier versions.
 """
 import difflib
+import keyword
 import pathlib
 import re
 import tomllib
@@ -22,7 +23,7 @@ FREE = ("rewards.", "advantages.", "prompts.options.", "prompts.columns.", "sft.
 OPEN = ("prompts.template", "prompts.columns")
 # The start of a key of a source of prompts.mixture, which may have those of `prompts` that say what
 # a source is, see `source_of_mixture` in configs/base.py.
-_MIXTURE = re.compile(r"prompts\.mixture\.[^.]*(?=\.)")
+_MIXTURE = re.compile(r"prompts\.mixture\.([^.]*)(?=\.)")
 RENAMED = tomllib.loads(pathlib.Path(__file__).with_name("renamed.toml").read_text())
 
 
@@ -42,9 +43,7 @@ def check(config: Config) -> None:
       raise ValueError(f"{key}={value!r}: renamed to {RENAMED[module]}:{name}.")
   for key in base.allowed():
     if key not in given and "*" not in key and not key.startswith(FREE): raise ValueError(f"{key} is missing.")
-  for name in config.prompts.get("mixture", ()):
-    if not name.isidentifier():
-      raise ValueError(f"prompts.mixture.{name}: the name of a source has letters, digits and _.")
+  for name in config.prompts.get("mixture") or (): _check_name(name)
   for key, value in given.items():
     section, alone = key.rpartition(".")[0], _MIXTURE.sub("prompts", key)
     if section in ("rewards", "advantages") and find_range(key) is None:
@@ -115,7 +114,8 @@ def open_source(config: Config, key: str) -> None:
     >>> config.prompts.mixture.to_dict()
     {'mine': {'weight': None}}
   """
-  if not _MIXTURE.match(key): return
+  if not (match := _MIXTURE.match(key)): return
+  _check_name(match[1])
   _, *sections, name = key.split(".")
   at, known = config.prompts, base.source_of_mixture()
   with config.unlocked():
@@ -124,3 +124,10 @@ def open_source(config: Config, key: str) -> None:
       at = at[part]
       if i > 1: known = known[part]
     if name not in at and name in known: at[name] = known.get_ref(name)
+
+
+def _check_name(source: str) -> None:
+  """Refuses names of sources that cannot be a part of a key."""
+  if not source.isidentifier() or keyword.iskeyword(source) or hasattr(Config, source):
+    raise ValueError(f"prompts.mixture.{source}: another name for the source, of letters, digits "
+                     "and _, that means nothing in Python.")

@@ -187,28 +187,29 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
             rows, lambda p: len(texts.prompt_ids(p)), c.prompts.max_tokens)
       counts[name] = len(rows)
     return filters.drop_duplicates(kept, read, is_episode=is_episode), counts
-  train, held_out = [], []
+  train: list[records.Prompt] = []
+  held_out: list[records.Prompt] = []
   if "eval" in splits:
     # Reads twice as many rows as held-out prompts are wanted, because the filters drop some.
     at_most = 2 * c.eval.prompts if weights or len(sources) == 1 else None
     held_out, counts = load(lambda part: part.eval.split, at_most)
-    _check_left(counts, held_out, "held-out", "prompts.mixture.NAME.eval_split names another split "
-                "of a source, '' none")
+    _check_left(counts, held_out, "held-out")
     held_out = _share_out(held_out, weights or counts, c.eval.prompts)
   if "train" in splits:
     train, counts = load(lambda part: part.prompts.split)
     train = filters.drop_held_out(train, held_out, read)
-    _check_left(counts, train, "training", "its rows are also held out or those of another source")
+    _check_left(counts, train, "training")
     train = [p for name, part in sources.items() for p in itertools.islice(
         (p for p in train if p.source == name), part.prompts.limit)]
   return train, held_out
 
 
-def _check_left(sources: Collection[str], prompts: list[records.Prompt], kind: str,
-                advice: str) -> None:
+def _check_left(sources: Collection[str], prompts: list[records.Prompt], kind: str) -> None:
   """Checks that prompts of each source of a mixture are left."""
   if empty := sorted(set(sources) - {p.source for p in prompts} - {""}):
-    raise ValueError(f"prompts.mixture.{empty[0]}: no {kind} prompts are left; {advice}.")
+    raise ValueError(f"prompts.mixture.{empty[0]}: no {kind} prompts are left: there are none, or "
+                     "all are those of another source or split; split and eval_split name splits "
+                     "of a source (eval_split='': none).")
 
 
 def _share_out(prompts: list[records.Prompt], weights: Mapping[str, float],

@@ -48,7 +48,11 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
   run = build.build(config, learns="")
   sets = {path: prm_sets.read(path, run.texts) for path in options.prm_sets
           if path.endswith(".jsonl")}
-  difficulty_P = options.difficulty and _meta(run.eval_prompts, options.difficulty)
+  # Not every source of a mixture needs to have it.
+  rated = {p.source for p in run.eval_prompts if options.difficulty in p.meta}
+  is_rated_P = np.array([p.source in rated or not rated for p in run.eval_prompts])
+  difficulty_P = options.difficulty and _meta(
+      [p for p, is_rated in zip(run.eval_prompts, is_rated_P) if is_rated], options.difficulty)
   checkpoints = checkpoint.Checkpoints(workdir)
   state, _ = session.restore(checkpoints, run.init, run.prompts)
   # A PRM that is neither trained nor loaded from prm.path equals its reference.
@@ -73,14 +77,14 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
   steps = prm_sets.score(run, state, list(map(run.texts.prompt_ids, prompts_B)),
                          completions[:n * g]) if has_prm else {}
   scores = prm_sets.scores(steps)
-  metrics = {"sampled": accuracy.interval(outcome_PG)} | {
-      f"sampled/{source}": accuracy.interval(x_PG)
-      for source, x_PG in accuracy.split_by_source(outcome_PG, run.eval_prompts).items()}
+  metrics: dict[str, Any] = {"sampled": accuracy.interval(outcome_PG)}
+  for source, x_PG in accuracy.split_by_source(outcome_PG, run.eval_prompts).items():
+    metrics[f"sampled/{source}"] = accuracy.interval(x_PG)
   metrics |= rl.measure_accuracy(run, state, "evaluate", 1, ("greedy",))
   metrics |= at_k_lib.at_k(outcome_PG, answers, scores)
   if difficulty_P:
     metrics |= {f"difficulty/{value}": x for value, x in accuracy.measure_by(
-        outcome_PG, difficulty_P, buckets=options.buckets).items()}
+        outcome_PG[is_rated_P], difficulty_P, buckets=options.buckets).items()}
   metrics |= at_k_lib.text_metrics(
       outcome_PG, answers, finish_B, list(map(len, completions[:n * g])))
   prm_metrics = {path: prm_sets.measure(run, state, s) for path, s in sets.items()}
