@@ -98,9 +98,9 @@ class PromptIterator:
     return busy
 
   def _check_data(self, state):
-    for key, now in dict(seed=self._seed, **self._data()).items():
-      if state[key] != now:
-        raise ValueError(f"prompts: {key} is {now} but was {state[key]} in the "
+    for key, now in (dict(seed=self._seed, weights=None) | self._data()).items():
+      if state.get(key) != now:
+        raise ValueError(f"prompts: {key} is {now} but was {state.get(key)} in the "
                          "checkpoint; resume with the same data and seed.")
 
   def _data(self):
