@@ -123,7 +123,10 @@ def open_source(config: Config, key: str) -> None:
       if part not in at: at[part] = {}
       at = at[part]
       if i > 1: known = known[part]
-    if name not in at and name in known: at[name] = known.get_ref(name)
+    if name in known and not hasattr(known[name], "keys"):
+      given = at.get(name)  # A weight of 1 in a file may become 0.5.
+      with at.ignore_type(): at[name] = known.get_ref(name)
+      if given is not None: at[name] = given
 
 
 def _check_name(source: str) -> None:

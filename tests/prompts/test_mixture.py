@@ -127,7 +127,7 @@ def test_restoring_continues_identically(before):
 def test_restore_refuses_other_prompts_and_other_weights():
   one = prompts(a=5, b=40, c=12)
   state, plain = make().state(), iterator.PromptIterator(one, seed=1)
-  for it, message in ((make(seed=2), "seed is 2 but was 1"), (make(a=5, b=40), "count is 45 but was"),
+  for it, message in ((make(seed=2), "seed is 2 but was 1"), (make(a=5, b=40), "weights is {'a': 5, 'b': 40} but was"),
                       (make(dict(a=1, b=2, c=1)), "weights is {'a': 1, 'b': 2, 'c': 1} but was")):
     with pytest.raises(ValueError, match=message): it.restore(state)
   with pytest.raises(ValueError, match="weights is .* but was None in the"): make().restore(plain.state())
