@@ -2,6 +2,8 @@
 import collections
 import itertools
 import json
+import pathlib
+import shlex
 import shutil
 
 import numpy as np
@@ -15,6 +17,7 @@ from rlx.core import records
 from rlx.evals import accuracy
 from rlx.io import metrics as io_metrics, tokenizer
 from rlx.loops import record, rl, train_prm
+from rlx.prompts.datasets import chain as chain_data
 from rlx.stages import host_state
 from rlx.tools import doctor, evaluate
 from rlx.verifiers import chain, format as format_lib
@@ -23,6 +26,7 @@ from tests.io import test_chat
 from tests.io.test_chat import bare  # pylint: disable=unused-import
 from tests.test_dialogue import files as episode_files  # pylint: disable=unused-import
 
+ROOT = pathlib.Path(__file__).parent.parent
 ALPHABET = "0123456789abcdefghMm= \n"
 CHAIN = dict(source="chain", dataset="chain", options=dict(size=60, n_min=1, n_max=1))
 
@@ -227,6 +231,24 @@ def test_a_mixture_on_the_command_line(files, tmp_path, monkeypatch, command):
       (f"{name}.a.weight=much", "could not convert string to float: 'much'")):
     error = command("train", "quickstart:smoke", word).stderr
     assert message in error and error.count("\n") == 1
+
+
+def test_the_command_of_the_page_trains(tmp_path, command):
+  """docs/data.md, "Mixtures", on chains of two operations."""
+  page = (ROOT / "docs/data.md").read_text()
+  text = page[page.index("## Mixtures"):].split("```")[1].replace("\\\n", "")
+  for i, split in enumerate(("train", "test")):
+    questions = [f"{2 * j + i}M{j}m{9 - j}=" for j in range(5)]
+    (tmp_path / f"{split}.jsonl").write_text("".join(
+        json.dumps(dict(question=q, answer=str(chain_data.solve(q)[-1]))) + "\n" for q in questions))
+  _, *words = shlex.split(text.replace("FOLDER", str(tmp_path)).replace(
+      "quickstart", "quickstart:smoke"))
+  done = command(*words, f"workdir={tmp_path}/run", "steps=1")
+  assert done.returncode == 0, done.stderr
+  taken = json.loads((tmp_path / "run/checkpoints/1/host/metadata").read_text())["prompts"]["taken"]
+  n = sum(taken.values())
+  assert n >= 8 and abs(taken["mine"] - 0.3 * n) <= 0.5
+  assert "greedy/mine" in done.stdout and "greedy/chains" in done.stdout
 
 
 def test_a_run_from_before_there_were_mixtures_is_loaded(files, tmp_path):
