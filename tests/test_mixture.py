@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from configs import quickstart
+from experiments.grids import grid
 from rlx import build, cli
 from rlx.build import keys, load, own_data, prompts as build_prompts, sft, validation
 from rlx.configs import base
 from rlx.core import records
 from rlx.evals import accuracy
 from rlx.io import metrics as io_metrics, tokenizer
-from rlx.loops import record, rl, train_prm
+from rlx.loops import record, rl, session, train_prm
 from rlx.prompts.datasets import chain as chain_data
 from rlx.stages import host_state
 from rlx.tools import doctor, evaluate
@@ -87,7 +88,7 @@ def test_a_source_has_the_keys_of_prompts_but_not_what_belongs_to_another_source
 def test_a_prompt_names_its_source_and_ids_are_unique(files):
   same = dict(source=str(files / "c.jsonl"), columns=dict(verifier="format.ascii_share"))
   c = config_of(files, dict(one=same, two=same | dict(columns=dict(verifier="chain.answer"))))
-  with pytest.raises(ValueError, match="prompts.mixture.two: no held-out prompts are left: there"):
+  with pytest.raises(ValueError, match="prompts.mixture.two: no held-out prompts are left: its s"):
     load_prompts(c)
   c.prompts.mixture.two.update(template=dict(name="few_shot", examples=(), question="h", answer=""))
   texts, train, held_out = load_prompts(c)
@@ -196,7 +197,7 @@ def test_a_weight_may_be_a_whole_number_in_a_file(files):
   assert changed.prompts.mixture.to_dict() == dict(a=dict(weight=0.5, template=dict(name="plain")))
 
 
-def test_rows_of_a_call_are_no_mixture(files):
+def test_rows_of_a_call_are_no_mixture(files, tmp_path):
   config = config_of(files, dict(a=dict(weight=1)))
   judge = lambda completions, **columns: [1.0] * len(completions)
   for rows, reward in (([dict(prompt="a")], None), (None, judge)):
@@ -204,9 +205,16 @@ def test_rows_of_a_call_are_no_mixture(files):
       own_data.prepare(config, rows, None, reward, None, None, None, {})
   with pytest.raises(ValueError, match="^prompts.mixture.a.wieght: no such key; did you mean prom"):
     own_data.prepare(config, None, None, None, None, None, None, {"prompts.mixture.a.wieght": 2})
+  rows = [dict(prompt="a01", answer="7", verifier="math_answer.final")]
+  other, _ = own_data.prepare(  # Of an evaluation.
+      config, None, rows, None, None, None, str(tmp_path), {}, learns=False)
+  assert not other.prompts.mixture and other.prompts.dataset == "_rows"
   changes = {"prompts.mixture.a.weight": 2, "prompts.mixture.b.options.n": 3}
   made, _ = own_data.prepare(config, None, None, None, None, None, None, changes)
   assert made.prompts.mixture.to_dict() == dict(a=dict(weight=2), b=dict(options=dict(n=3)))
+  config = tiny.config(files)
+  for key, value in changes.items(): grid._set(config, key, value)
+  assert config.prompts.mixture == made.prompts.mixture
 
 
 def test_a_mixture_on_the_command_line(files, tmp_path, monkeypatch, command):
@@ -226,6 +234,7 @@ def test_a_mixture_on_the_command_line(files, tmp_path, monkeypatch, command):
   record.record(made[0], tmp_path)  # As the loop writes it.
   assert load.load_config(str(tmp_path)).prompts.mixture.to_dict() == mixture
   for word, message in (
+      (f"{name}.a-b.weight=1", "prompts.mixture.a-b: another name for the source, of letters"),
       (f"{name}.a.wieght=1", "did you mean prompts.mixture.a.weight?"),
       (f"{name}.a=x", "prompts.mixture.a='x': a section of keys, such as prompts.mixture.a.source"),
       (f"{name}.a.weight=much", "could not convert string to float: 'much'")):
@@ -259,6 +268,31 @@ def test_a_run_from_before_there_were_mixtures_is_loaded(files, tmp_path):
   del old["prompts"]["mixture"]
   path.write_text(json.dumps(old))
   assert load.load_config(str(tmp_path)).to_dict() == c.to_dict()
+  (tmp_path / "metrics.jsonl").touch()
+  now = json.loads(json.dumps(c.to_dict(), default=list))
+  assert session._baseline(str(tmp_path), now) == tmp_path  # The prompts are the same.
+
+
+def test_questions_in_two_wordings_of_two_sources(files):
+  own = dict(source="chain", dataset="chain_pairs")
+  c = config_of(files, dict(short=own | dict(options=dict(size=99, n_min=1, n_max=1)), long=(
+      own | dict(options=dict(size=99, n_min=2, n_max=2)))), prompts__paired=True,
+                prompts__max_tokens=6)
+  prompts = [p for name, part in build_prompts.list_sources(c).items()
+             for p in itertools.islice(build_prompts._read_source(name, part, "train"), 20)]
+  taken = build_prompts.make_iterator(c, prompts).take(8)
+  assert [p.meta["pair"] for p in taken[::2]] == [p.id for p in taken[1::2]]
+  assert [p.source for p in taken] == [s for s in ("long", "short") * 2 for _ in range(2)]
+
+
+def test_a_source_without_the_chat_template_is_named(bare, files):
+  bare.hf.chat_template = test_chat.TEMPLATES["qwen2_5"]
+  c = config_of(files, dict(a={}, b=dict(template=dict(name="plain"))), prompts__template=dict(
+      name="chat"))
+  texts = build_prompts.texts_of(c, tokenizer.wrap(bare.hf))
+  line, = [x for x in validation.find_toy_numbers(c, texts, []) if "template" in x]
+  assert line.startswith("prompts.mixture.b.template.name='plain': ") and line.endswith(
+      "prompts.mixture.b.template.name=chat")
 
 
 RUN = dict(steps=5, rollouts__per_prompt=2, rollouts__max_draws=2, learner__minibatches=1,
@@ -373,7 +407,14 @@ def test_evaluate_has_accuracy_by_source(files, whole, tmp_path, capsys):
 
 
 def test_a_doctor_and_a_prm_of_a_mixture(files, tmp_path, capsys):
-  doctor.doctor(run_config(files))
+  c, rendered, make_example = run_config(files), [], doctor.example
+  c.prompts.mixture.letters.template = dict(name="few_shot", examples=(), question="h", answer="")
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(doctor, "example", lambda tokenizer, prompt, *more: (
+        rendered.append(prompt), make_example(tokenizer, prompt, *more))[1])
+    doctor.doctor(c)
+  assert {text[:2] for text in rendered if text[0] == "h"} == {"ha"} and any(
+      "=" in text for text in rendered)
   assert "prompts fit" in capsys.readouterr().out
   train_prm.train(run_config(files, steps=1, train_prm__prompts=12, eval__every=0), tmp_path)
   groups = {json.loads(line)["group"].split("/")[0]
@@ -405,3 +446,6 @@ def test_sft_takes_all_sources_and_no_weights(files):
   made = sft.build_sft(c)
   assert count(made.prompts).keys() == {"letters", "chain", "rare"}
   assert made.texts.prompt(next(p for p in made.prompts if p.source == "rare")).startswith("hc")
+  c.prompts.mixture.rare.template.question = "hhhh"
+  with pytest.raises(ValueError, match="^prompts.mixture.rare: prompts.max_tokens=4: all 3 prompts"):
+    sft.build_sft(c)

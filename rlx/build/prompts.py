@@ -207,9 +207,9 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
 def _check_left(sources: Collection[str], prompts: list[records.Prompt], kind: str) -> None:
   """Checks that prompts of each source of a mixture are left."""
   if empty := sorted(set(sources) - {p.source for p in prompts} - {""}):
-    raise ValueError(f"prompts.mixture.{empty[0]}: no {kind} prompts are left: there are none, or "
-                     "all are those of another source or split; split and eval_split name splits "
-                     "of a source (eval_split='': none).")
+    raise ValueError(f"prompts.mixture.{empty[0]}: no {kind} prompts are left: its split has none, "
+                     "or only those of another source or split; split and eval_split name the "
+                     "splits of a source (eval_split='': none).")
 
 
 def _share_out(prompts: list[records.Prompt], weights: Mapping[str, float],
@@ -245,11 +245,11 @@ def load_and_check_prompts(c: keys.Config, draw: int, texts: texts_lib.Texts,
                            splits: Collection[str]) -> Splits:
   """Returns (training prompts, held-out prompts) after a check that there are enough of them."""
   train_prompts, eval_prompts = load_prompts(c, texts, splits)
+  source = "prompts.mixture" if c.prompts.mixture else f"prompts.source={c.prompts.source!r}"
   if "eval" in splits and not eval_prompts:
-    raise ValueError(f"eval.split={c.eval.split!r} of prompts.source="
-                     f"{c.prompts.source!r} has no prompts.")
+    raise ValueError(f"eval.split={c.eval.split!r} of {source} has no prompts.")
   if "train" in splits and len(train_prompts) < draw:
-    raise ValueError(f"prompts.source={c.prompts.source!r}: {len(train_prompts)} "
+    raise ValueError(f"{source}: {len(train_prompts)} "
                      f"training prompts; a draw takes {draw} different ones. Set prompts.per_step="
                      f"{int(len(train_prompts) / c.rollouts.oversample) + c.rollouts.rehearsal} or "
                      "lower, or give more rows.")

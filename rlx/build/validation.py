@@ -369,10 +369,12 @@ def find_toy_numbers(c: keys.Config, texts: texts_lib.Texts, prompts: Sequence[r
   if (rate := c.learner.optimizer.lr) >= 1e-4 and not c.lora.rank and learns == "policy":
     lines.append(f"learner.optimizer.lr={rate:g}: on all weights of a language model this destroys "
                  "it within a few steps; base=gsm8k, or learner.optimizer.lr=1e-6")
-  if has_chat and any(part.prompts.template.name == "plain"
-                      for part in build_prompts.list_sources(c).values()):
-    lines.append("prompts.template.name='plain': the model's chat template is not used; "
-                 "base=gsm8k, or prompts.template.name=chat")
+  plain = [f"prompts.{f'mixture.{name}.' if name else ''}template.name"
+           for name, part in build_prompts.list_sources(c).items()
+           if part.prompts.template.name == "plain"]
+  if has_chat and plain:
+    lines.append(f"{plain[0]}='plain': the model's chat template is not used; base=gsm8k, or "
+                 f"{plain[0]}=chat")
   if prompts and not re.search(c.eval.answer, texts.prompt(prompts[0])):
     lines.append(f"eval.answer={c.eval.answer!r}: the prompt does not ask for an answer of this "
                  "form, so votes over answers may find none; base=gsm8k, or prompts.template.name="
