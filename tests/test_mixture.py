@@ -13,7 +13,6 @@ from configs import quickstart
 from experiments.grids import grid
 from rlx import build, cli
 from rlx.build import keys, load, own_data, prompts as build_prompts, sft, validation
-from rlx.configs import base
 from rlx.core import records
 from rlx.evals import accuracy
 from rlx.io import metrics as io_metrics, tokenizer
@@ -126,7 +125,7 @@ def test_duplicates_and_leaks_between_sources_go(files, caplog):
   assert count(train) == dict(c=9, letters=20, leaks=2)
   assert {p.text for p in train if p.source == "leaks"} == {"e0", "e1"}
   assert "2 of 5 prompts of leaks dropped: duplicates" in caplog.text
-  assert "1 of 34 prompts" not in caplog.text and "of leaks dropped: also in the eval" in caplog.text
+  assert "1 of 3 prompts of leaks dropped: also in the evaluation split" in caplog.text
 
 
 @pytest.mark.parametrize("weights, n, expected", [
@@ -179,7 +178,7 @@ def test_a_limit_is_of_its_source(files):
     (dict(a=dict(options=dict(n=1))), "prompts.mixture.a: prompts.options.n: jsonl takes []."),
     (dict(a=dict(source="x")), "prompts.mixture.a: prompts.source='x': needed is chain, "),
     (dict(a=dict(template=dict(name="boxd"))), "prompts.mixture.a: prompts.template.name='boxd': "),
-    (dict(a=dict(columns=dict(verifier="judge.chat"))), "verifier.judge.url=None: judge.chat needs"),
+    (dict(a=dict(columns=dict(verifier="judge.chat"))), "verifier.judge.url=None: judge.chat need"),
     (dict(a=dict(source="missing.jsonl")), "prompts.mixture.a: prompts.source='missing.jsonl': no"),
     (dict(a=dict(columns=dict(x="y"))), "prompts.mixture.a: prompts.columns.x: datasets.jsonl."),
     (dict(a=dict(dataset="chain")), "prompts.mixture.a: prompts.dataset='chain': it makes ques"),
@@ -249,7 +248,8 @@ def test_the_command_of_the_page_trains(tmp_path, command):
   for i, split in enumerate(("train", "test")):
     questions = [f"{2 * j + i}M{j}m{9 - j}=" for j in range(5)]
     (tmp_path / f"{split}.jsonl").write_text("".join(
-        json.dumps(dict(question=q, answer=str(chain_data.solve(q)[-1]))) + "\n" for q in questions))
+        json.dumps(dict(question=q, answer=str(chain_data.solve(q)[-1]))) + "\n"
+        for q in questions))
   _, *words = shlex.split(text.replace("FOLDER", str(tmp_path)).replace(
       "quickstart", "quickstart:smoke"))
   done = command(*words, f"workdir={tmp_path}/run", "steps=1")
@@ -334,7 +334,8 @@ def test_what_the_resumes_cross(whole):
   """A source goes through several epochs while another has not finished one."""
   hosts = [json.loads((whole[1] / f"checkpoints/{k}/host/metadata").read_text())["prompts"]
            for k in range(1, 6)]
-  assert hosts[-1]["sources"]["letters"]["epoch"] >= 2 and not hosts[-1]["sources"]["chain"]["epoch"]
+  epochs = {name: source["epoch"] for name, source in hosts[-1]["sources"].items()}
+  assert epochs["letters"] >= 2 and epochs["chain"] == epochs["rare"] == 0
   for host in hosts:
     n = sum(host["taken"].values())
     assert abs(host["taken"]["letters"] - 2 / 3 * n) <= 0.75 and host["taken"]["rare"] <= 1
@@ -347,7 +348,7 @@ def test_another_mixture_does_not_continue_a_run(files, whole, tmp_path):
     rl.train(c, workdir)
   c = run_config(files)
   c.prompts.mixture = {}
-  with pytest.raises(ValueError, match="^prompts.mixture.chain.*=None: .* has checkpoints of a run"):
+  with pytest.raises(ValueError, match="^prompts.mixture.chain.*=None: .* has checkpoints of a"):
     rl.train(c, workdir)
 
 
@@ -433,7 +434,7 @@ def test_episodes_of_several_sources(episode_files, tmp_path):
   assert summary["after"]["greedy/more"]["prompts"] == 1
   assert "rollouts/accuracy/more" in io_metrics.read(tmp_path / "run")[0]
   c.prompts.mixture.more.template = dict(name="few_shot", examples=())
-  with pytest.raises(ValueError, match="^prompts.mixture.more.template: that of prompts.template wi"):
+  with pytest.raises(ValueError, match="^prompts.mixture.more.template: that of prompts.template"):
     build.build(c)
 
 
@@ -447,5 +448,5 @@ def test_sft_takes_all_sources_and_no_weights(files):
   assert count(made.prompts).keys() == {"letters", "chain", "rare"}
   assert made.texts.prompt(next(p for p in made.prompts if p.source == "rare")).startswith("hc")
   c.prompts.mixture.rare.template.question = "hhhh"
-  with pytest.raises(ValueError, match="^prompts.mixture.rare: prompts.max_tokens=4: all 3 prompts"):
+  with pytest.raises(ValueError, match="^prompts.mixture.rare: prompts.max_tokens=4: all 3 promp"):
     sft.build_sft(c)

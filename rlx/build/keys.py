@@ -42,7 +42,8 @@ def check(config: Config) -> None:
     if colon and module in RENAMED:
       raise ValueError(f"{key}={value!r}: renamed to {RENAMED[module]}:{name}.")
   for key in base.allowed():
-    if key not in given and "*" not in key and not key.startswith(FREE): raise ValueError(f"{key} is missing.")
+    if key not in given and "*" not in key and not key.startswith(FREE):
+      raise ValueError(f"{key} is missing.")
   for name in config.prompts.get("mixture") or (): _check_name(name)
   for key, value in given.items():
     section, alone = key.rpartition(".")[0], _MIXTURE.sub("prompts", key)

@@ -11,9 +11,9 @@ def choose_sources(weights: Mapping[str, float], taken: Mapping[str, int], n: in
                    free: Mapping[str, int]) -> list[str]:
   """The sources of the next `n` prompts, so that counts follow the weights.
 
-  With shares w_s = weight / sum of the weights, counts c_s and S sources, prompt k = 1, 2, ... is of
-  that source with w_s k - c_s >= d, d = 1 / (2 S - 2), whose (c_s + 1 - d) / w_s is smallest. For
-  each k and source
+  With shares w_s = weight / sum of the weights, counts c_s and S sources, prompt k = 1, 2, ... is
+  of that source with w_s k - c_s >= d, d = 1 / (2 S - 2), whose (c_s + 1 - d) / w_s is smallest.
+  For each k and source
 
     |c_s - w_s k| <= 1 - d
 
