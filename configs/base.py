@@ -276,7 +276,9 @@ def declared():
   c.mesh = dict(data=Option(1, whole(-1, 2**16)), fsdp=Option(1, PARTS), tensor=Option(1, PARTS))
 
   c.prompts = dict(
-      source="chain",  # chain | PATH | hf:NAME | tfds:NAME | gym:TASK,TASK (io/rows.py)
+      # chain | PATH | hf:NAME | tfds:NAME | gym:TASK,TASK (io/rows.py), or the name of a public set
+      # such as gsm8k, with its dataset and splits (build/sets.py).
+      source="chain",
       split="train",
       dataset="chain",                     # how rows become prompts: a file in rlx/prompts/datasets
       options=dict(),                      # options of the source, such as its size
@@ -467,6 +469,9 @@ def declared():
       coef=Option(0.0, ranges.NOT_NEGATIVE),  # 0: off, without a forward pass of the reference
       kind=Option("k3", "rlx.losses.divergence:KINDS"),  # with +: straight-through forms
       place=choice("loss", "reward"),      # "reward" adds the reward term "kl"
+      # Whether the loss is weighted with the policy ratio: with k1 or k3 its gradient is then that
+      # of the KL in every minibatch.
+      off_policy=False,
       # KL in nats per token for an adaptive coefficient.
       target=Option(placeholder(float), POSITIVE),
       horizon=Option(10000, COUNT),        # completions over which the coefficient adapts

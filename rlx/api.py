@@ -31,10 +31,10 @@ def train(config: Any, *, rows: Rows | None = None, eval_rows: Rows | None = Non
       of a run, whose config is taken, or a ConfigDict.
     rows: what is asked, one dict for each row, with a text or a list of chat messages in `prompt`;
       a list, a datasets.Dataset, a dict of splits, a pandas.DataFrame, the path of a .jsonl,
-      .json, .csv, .tsv or .parquet file, or a name such as hf:OWNER/NAME. None: the prompts of
-      the config. Without a reward, the column `verifier` names the function below rlx/verifiers
-      that compares a completion with the column `answer`, a text, a number or a list of accepted
-      ones. docs/data.md says more.
+      .json, .csv, .tsv or .parquet file, hf:OWNER/NAME:CONFIG:SPLIT, or the name of a public set
+      such as gsm8k, which needs no reward (docs/data.md). None: the prompts of the config. Without
+      a reward, the column `verifier` names the function below rlx/verifiers that compares a
+      completion with the column `answer`, a text, a number or a list of accepted ones.
     eval_rows: rows held out to measure accuracy, as rows. None: of rows with splits those of
       "test" or "validation"; else a tenth of rows, at most eval.prompts, chosen by a hash of each
       row.
@@ -61,7 +61,7 @@ def train(config: Any, *, rows: Rows | None = None, eval_rows: Rows | None = Non
       Where a key names a function, the value may be the function itself.
   Returns:
     the summary of the run, see rlx/loops/rl.py: held-out accuracy "before" and "after" with 95%
-    intervals, "steps", "seconds", ...; None if SIGTERM ended it early.
+    intervals, "steps", "seconds", ...; None if SIGTERM or Ctrl-C ended it early.
   Raises:
     ValueError: one line saying what is wrong and what is allowed.
   """

@@ -10,9 +10,9 @@ from typing import Any, Callable
 from absl import flags
 from ml_collections import config_flags
 
-from rlx.build import keys, load, own_data
+from rlx.build import keys, load, own_data, sets
 from rlx.core import resolve
-from rlx.io import compile_cache, refusals, terminal
+from rlx.io import compile_cache, preemption, refusals, terminal
 from rlx.learner import hosts
 
 # Command -> (function, arguments, what it does). Functions with a CONFIG get it, the run's folder
@@ -32,6 +32,7 @@ COMMANDS = {
     "chat": ("rlx.api:run_chat", "MODEL", "talk to a model, or to the policy of a run's folder"),
     "convert": ("rlx.tools.convert:main", "source=MODEL to=FOLDER [key=value ...]",
                 "convert a run or a model to another format")}
+_LOOPS = ("train", "sft", "train_prm")
 _WITH_ROWS = ("train", "evaluate", "doctor")  # They take rows=FILE and reward=MODULE:FUNCTION.
 HELP = """\
 rlx: reinforcement learning of language models with verifiable and process rewards.
@@ -47,7 +48,8 @@ learner.optimizer.lr=1e-4; all keys are explained in {base}.
 base=NAME applies the config's method to another model and task: toy, gsm8k, math, code or tools.
 workdir=DIR is the folder of the run; the default is the folder that CONFIG names, or runs/CONFIG in
 the current directory (for doctor: none).
-rows=FILE and reward=MODULE:FUNCTION (train, evaluate, doctor) are rows and a reward of your own.
+rows=FILE and reward=MODULE:FUNCTION (train, evaluate, doctor) are rows and a reward of your own;
+rows=NAME is a public set such as gsm8k, as is prompts.source=NAME.
 hosts=auto or hosts=ADDRESS:PORT,COUNT,INDEX starts one of several processes.
 """
 
@@ -55,7 +57,8 @@ hosts=auto or hosts=ADDRESS:PORT,COUNT,INDEX starts one of several processes.
 def main(*command: str) -> None:
   """Runs the command line `rlx COMMAND ...`, or `COMMAND ...` after the words given.
 
-  An error in the command line or the config ends the program with one line and exit code 2.
+  An error in the command line or the config ends the program with one line and exit code 2. A run
+  that a signal stops exits with 128 and its number, 130 after Ctrl-C and 143 after SIGTERM.
   Errors of the program itself keep their traceback.
   """
   words = [*command, *sys.argv[1:]]
@@ -102,11 +105,14 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
   # A doctor reads the metrics of a run that is named, not of one that may be there.
   needs_workdir = ("workdir" in parameters
                    and parameters["workdir"].default is inspect.Parameter.empty)
+  if is_set := sets.find_set(own.get("rows"), "rows") is not None:
+    values["prompts.source"] = str(own.pop("rows"))
   config = _override(load.load_config(name, over), values)
+  if is_set: own_data.leave_mixture(config, command == "train")
   if any(own.values()):
     folder = given_workdir or (name if default == name else None)
     config, default = _use_own(config, command, folder, default, **own)
-  elif default != name and command in ("train", "sft", "train_prm"):
+  elif default != name and command in _LOOPS:
     default = load.find_free_workdir(default, config)
   workdir = given_workdir or (default if needs_workdir or default == name else None)
   if workdir: load.check_workdir(workdir)
@@ -117,12 +123,13 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
     if workdir or config.compile_cache: compile_cache.keep_compiled(config.compile_cache, workdir)
     if workdir != given_workdir:
       print(f"rlx: the run's folder is {workdir}; workdir=DIR names another.", flush=True)
-    fn(*[config, workdir] if workdir and "workdir" in parameters else [config], **more)
+    made = fn(*[config, workdir] if workdir and "workdir" in parameters else [config], **more)
+    if made is None and (number := preemption.Notice.stopped_by): sys.exit(128 + number)
 
   return call, workdir
 
 
-def _use_own(config, command, workdir, default, rows, reward):
+def _use_own(config, command, workdir, default, rows=None, reward=None):
   """(the config with the rows of a file or data set, and the reward MODULE:FUNCTION; workdir)"""
   if reward is not None:
     if ":" not in reward: raise ValueError(f"reward={reward!r}: MODULE:FUNCTION of a module here.")
@@ -143,7 +150,8 @@ def _join_options(words):
 
 
 def _override(config, values):
-  """The config with keys set to the values that texts stand for."""
+  """The config with keys set to the values that texts stand for, the source of prompts first."""
+  values = sets.change_source(config, values)
   for key, value in values.items():
     keys.check_exists(config, key.partition("[")[0])
     if key.startswith("prompts.mixture.") and key.count(".") == 2:

@@ -175,8 +175,7 @@ def test_zeros_are_whitened_where_they_are_a_verdict():
       atol=1e-6)
 
 
-@pytest.mark.parametrize("options", [
-    dict(floor=0.5), dict(granularity="completion")], ids=str)
+@pytest.mark.parametrize("options", [dict(floor=0.5), dict(granularity="completion")], ids=str)
 def test_the_normaliser_logged_is_the_one_that_rewards_were_divided_by(options):
   """Also where a row without a verdict has by far the largest log-ratios."""
   def metrics_with(norm, **changes):

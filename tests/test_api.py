@@ -1,4 +1,5 @@
 """The command `rlx` and the functions of the package, as users call them."""
+import asyncio
 import doctest
 import importlib
 import inspect
@@ -247,6 +248,56 @@ def test_a_reward_is_called_with_lists():
     rewards, _ = rewards_of(api_rewards.parts, ["x", ""], workers, kind="verify_steps")
     np.testing.assert_array_equal(rewards[0], [-2, np.nan, 0.5])
     assert rewards[1] == []
+
+
+def test_what_a_reward_does_to_its_arguments_changes_nothing():
+  """It gets copies of the completions and of the columns, also of what stands inside them."""
+  row, texts = dict(prompt="", answer="4", marks=[[1], {"a": 2}]), ["x", "y"]
+  def edit(completions, marks, **columns):
+    rewards = [len(completions) + len(marks[0])] * len(completions)
+    completions.clear()
+    for mark in marks: mark[0].append(9), mark[1].clear(), mark.reverse(), mark.pop()
+    for column in columns.values(): column.sort(), column.clear()
+    return rewards
+  by_place = lambda texts, marks, **columns: edit(texts, marks, **columns)
+  for fn in (edit, edit, by_place):
+    assert reward_function.RewardFunction("edit", fn).rewards(texts, [row, row]) == [4.0, 4.0]
+  assert texts == ["x", "y"] and row == dict(prompt="", answer="4", marks=[[1], {"a": 2}])
+
+
+@pytest.mark.parametrize("fn", [
+    lambda prompts, completions, **columns: [prompts, completions, columns["answer"]],
+    lambda *, completions, answer, prompts: [prompts, completions, answer],
+    lambda completions, prompts, answer: [prompts, completions, answer],
+    lambda texts, prompts, answer: [prompts, texts, answer]], ids=range(4))
+def test_a_reward_may_have_the_arguments_of_trl(fn, monkeypatch):
+  monkeypatch.setattr(reward_function, "_numbers", lambda name, returned, n: returned)
+  rows = [dict(prompt="p", answer="1"), dict(prompt="q", answer="2")]
+  verifier = reward_function.RewardFunction("mine", fn)
+  assert verifier.rewards(["x", "y"], rows) == [["p", "q"], ["x", "y"], ["1", "2"]]
+  assert verifier.rewards(["x"], [dict(prompt="p", prompts="own", answer="1")]) == [
+      ["own"], ["x"], ["1"]]
+
+
+@pytest.mark.parametrize("fn", [lambda prompts: [], lambda prompt, texts: [],
+                                lambda *, texts: [], lambda: []], ids=range(4))
+def test_a_reward_has_to_take_completions(fn):
+  with pytest.raises(ValueError, match="its first argument has to be the completions"):
+    reward_function.RewardFunction("mine", fn).columns(dict(prompt="", answer=""))
+
+
+def test_a_reward_may_be_async_also_where_an_event_loop_runs():
+  """Its waits overlap: each completion waits until all of them have started."""
+  async def mine(completions, answer):
+    started = asyncio.Barrier(len(completions))
+    async def judge(completion, right):
+      await started.wait()
+      return float(completion == right)
+    return await asyncio.gather(*map(judge, completions, answer))
+  async def call(): return rewards_of(mine, ["4", "5", "4"], 0, "abc")[0].tolist()
+  assert rewards_of(mine, ["4", "5", "4"], 1, "abc")[0].tolist() == [1, 0, 1]
+  assert asyncio.run(call()) == [1, 0, 1]
+  assert rewards_of(api_rewards.waits, ["4", "5"], 1, "aa")[0].tolist() == [1, 0]
 
 
 def test_a_list_is_the_verdict_too_and_the_function_is_called_once():

@@ -158,7 +158,8 @@ def test_numbers_of_the_toy_are_said_before_anything_compiles(chat_model, tmp_pa
 def test_a_base_is_named_on_the_command_line_in_python_and_in_grids(tmp_path, monkeypatch):
   monkeypatch.chdir(tmp_path)
   seen = []
-  monkeypatch.setattr("rlx.loops.rl.train", lambda config, workdir: seen.append((config, workdir)))
+  monkeypatch.setattr("rlx.loops.rl.train",
+                      lambda config, workdir: seen.append((config, workdir)) or {})
   monkeypatch.setattr("rlx.io.compile_cache.keep_compiled", lambda *_: None)
   cli.parse("train", "papers/grpo", "base=gsm8k", "model.path=here")[0]()
   cli.parse("train", f"--config={ROOT}/configs/papers/grpo.py", "--base=gsm8k",

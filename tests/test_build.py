@@ -182,8 +182,7 @@ def test_schedules_of_optimizers_count_iterations(name, updates):
   def step(state, _):
     steps, state = transform.update(ones, state, params)
     return state, -steps["w_D"][0]
-  rates = jax.jit(lambda: jax.lax.scan(
-      step, transform.init(params), length=2 * updates + 1)[1])()
+  rates = jax.jit(lambda: jax.lax.scan(step, transform.init(params), length=2 * updates + 1)[1])()
   np.testing.assert_allclose(rates, np.linspace(1, 0, 2 * updates + 1), atol=1e-5)
 
 

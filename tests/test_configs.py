@@ -10,7 +10,7 @@ import pytest
 
 from configs import base, quickstart
 from rlx import build
-from rlx.build import keys, methods as build_methods, run as run_lib, updates, validation
+from rlx.build import keys, methods as build_methods, run as run_lib, sets, updates, validation
 from rlx.core import options
 from rlx.loops import rl, session, sft, train_prm
 from rlx.stages import dialogue
@@ -32,7 +32,8 @@ def _module(path):
 
 
 def _load(path, arg=""):
-  return _module(path).get_config(arg)
+  sets.fill(config := _module(path).get_config(arg))
+  return config
 
 
 @pytest.mark.parametrize("path", FILES, ids=ids)
@@ -88,10 +89,8 @@ def _changed(changes):
   for key, value in changes.items():
     section, _, name = key.rpartition(".")
     target = config
-    for part in section.split("."):
-      target = target[part] if part else target
-    with target.ignore_type():
-      target[name] = value
+    for part in section.split("."): target = target[part] if part else target
+    with target.ignore_type(): target[name] = value
   return config
 
 

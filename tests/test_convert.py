@@ -87,8 +87,7 @@ def logits_of(config, params):
 
 def theirs(model):
   import torch
-  with torch.no_grad():
-    return model(torch.tensor(TOKENS)).logits.float().numpy()
+  with torch.no_grad(): return model(torch.tensor(TOKENS)).logits.float().numpy()
 
 
 # The same bits.

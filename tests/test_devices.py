@@ -279,8 +279,7 @@ def test_a_run_starts_without_a_whole_model_on_any_device(model, monkeypatch):
 
   def watched(tree, sharding_of=None, **options):
     for path, x in jax.tree.leaves_with_path(tree):
-      if sharding_of is not None and "fsdp" in sharding_of(path, x).spec:
-        given.append(x)
+      if sharding_of is not None and "fsdp" in sharding_of(path, x).spec: given.append(x)
     return put(tree, sharding_of, **options)
 
   monkeypatch.setattr(hosts, "put", watched)

@@ -1063,8 +1063,7 @@ def trl_loss(c):
 
 @pytest.fixture(autouse=True)
 def _float64():
-  with jax.enable_x64(True):
-    yield
+  with jax.enable_x64(True): yield
 
 
 @pytest.mark.parametrize("case", load(), ids=lambda c: c.id)

@@ -83,7 +83,7 @@ def test_two_processes_train_evaluate_checkpoint_and_resume_until_one_dies(
   wait_for(1, two, processes)
   processes[1].send_signal(signal.SIGTERM)
   texts = said(processes)
-  assert [p.returncode for p in processes] == [0, 0], texts
+  assert [p.returncode for p in processes] == [143, 143], texts
   assert "is saved in" in texts[0] and "is saved in" not in texts[1]
   assert (two / "stopped.json").exists()
 

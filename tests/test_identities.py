@@ -30,8 +30,7 @@ VALID_B = np.ones(P * G, bool)
 
 @pytest.fixture(autouse=True)
 def _float64():
-  with jax.enable_x64(True):
-    yield
+  with jax.enable_x64(True): yield
 
 
 def draw(seed, low=-3.0, high=-0.1):
@@ -91,8 +90,7 @@ def test_return_to_go_telescopes():
   close(as_reward_BT, masked.where_valid(total_B1 - before_BT, MASK))
   # PRM as reward minus PRM as value: the sequence reward, on every token.
   as_value_BT = process.value_baseline(rewards_BT, MASK, VALID_PG)
-  close(as_reward_BT - as_value_BT, masked.where_valid(
-      np.broadcast_to(total_B1, MASK.shape), MASK))
+  close(as_reward_BT - as_value_BT, masked.where_valid(np.broadcast_to(total_B1, MASK.shape), MASK))
 
 
 def test_value_is_a_soft_expectation_of_the_outcome():
@@ -158,8 +156,7 @@ def test_a_common_factor_is_inert():
 
 
 def test_the_reference_gets_no_gradient():
-  loss = lambda ref_BT: prm.ce(
-      draw(0), ref_BT, MASK, OUTCOME, VALID_B, prm_beta=0.5).mean()
+  loss = lambda ref_BT: prm.ce(draw(0), ref_BT, MASK, OUTCOME, VALID_B, prm_beta=0.5).mean()
   np.testing.assert_array_equal(jax.grad(loss)(np.where(MASK, draw(1), 0.0)), 0)
 
 

@@ -110,8 +110,7 @@ def _tables(source):
 
 
 def test_what_a_key_may_be_is_said_nowhere_else():
-  for path in (ROOT / "rlx").rglob("*.py"):
-    assert not list(_tables(path.read_text())), path
+  for path in (ROOT / "rlx").rglob("*.py"): assert not list(_tables(path.read_text())), path
   tables = """
 {"kl.kind": ("k1", "k2"), "model.dtype": DTYPES, "lora.rank": ranges.Range(0, 1)}
 ((ranges.COUNT, ["*.optimizer.lr", "eval.prompts"]), ("kl.coef", Range(0, 1)))"""

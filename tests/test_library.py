@@ -25,7 +25,11 @@ def test_the_examples_of_the_page_run_in_order(tmp_path, monkeypatch):
 
 @pytest.fixture
 def compiled(caplog):
-  """A list of the programs that are compiled within, whether they are on the disk or not."""
+  """A list of the programs that are compiled within, whether they are on the disk or not.
+
+  It starts with none in memory: other tests of the process may have compiled the same ones.
+  """
+  jax.clear_caches()
   @contextlib.contextmanager
   def listing():
     programs = []

@@ -95,8 +95,7 @@ def test_answers_are_scored_after_the_reasoning_and_without(scored):
     prompt = prompts[b // 2]
     before, answer = TOKENS.encode(prompt.text), TOKENS.encode(prompt.answer)
     np.testing.assert_array_equal(batch.answer_mask_BM[b], np.arange(m) < len(answer))
-    for got, reasoning in ((batch.answer_logps_BM, reasoned),
-                           (batch.base_answer_logps_BM, "#")):
+    for got, reasoning in ((batch.answer_logps_BM, reasoned), (batch.base_answer_logps_BM, "#")):
       want = plain(asked, before + TOKENS.encode(reasoning), answer)
       np.testing.assert_allclose(got[b, :len(answer)], want, atol=2e-5)
       np.testing.assert_array_equal(got[b, len(answer):], 0)

@@ -373,8 +373,7 @@ def _one_step(tiny_files, rollouts=None, **changes):
   run = tiny.build_run(tiny.config(tiny_files, **changes))
   state = run.init()
   prompts = run.prompts.take(8)
-  if rollouts is None:
-    rollouts = run.sampling.train(state.policy, prompts, rng.key(0, "sample", 0))
+  if rollouts is None: rollouts = run.sampling.train(state.policy, prompts, rng.key(0, "sample", 0))
   outcome_PG = run.outcomes(prompts, jax.device_get(rollouts)).astype(np.float32)
   # One verdict that could not be told, so that validity matters.
   outcome_PG[0, 0] = np.nan

@@ -12,7 +12,7 @@ import pytest
 from configs import quickstart
 from experiments.grids import grid
 from rlx import build, cli
-from rlx.build import keys, load, own_data, prompts as build_prompts, sft, validation
+from rlx.build import keys, load, own_data, prompts as build_prompts, sets, sft, validation
 from rlx.core import records
 from rlx.evals import accuracy
 from rlx.io import metrics as io_metrics, tokenizer
@@ -176,7 +176,7 @@ def test_a_limit_is_of_its_source(files):
     (dict(a=dict(weight=1.0), b={}), "prompts.mixture.b.weight is missing; give all sources a "
      "weight, or none, for the numbers of their prompts."),
     (dict(a=dict(options=dict(n=1))), "prompts.mixture.a: prompts.options.n: jsonl takes []."),
-    (dict(a=dict(source="x")), "prompts.mixture.a: prompts.source='x': needed is chain, "),
+    (dict(a=dict(source="x")), "prompts.mixture.a.source='x': no such data set. By name"),
     (dict(a=dict(template=dict(name="boxd"))), "prompts.mixture.a: prompts.template.name='boxd': "),
     (dict(a=dict(columns=dict(verifier="judge.chat"))), "verifier.judge.url=None: judge.chat need"),
     (dict(a=dict(source="missing.jsonl")), "prompts.mixture.a: prompts.source='missing.jsonl': no"),
@@ -188,6 +188,23 @@ def test_a_limit_is_of_its_source(files):
 def test_refusals_are_one_line(files, mixture, message):
   with pytest.raises(ValueError) as e: build.build(config_of(files, mixture))
   assert str(e.value).startswith(message) and "\n" not in str(e.value)
+
+
+def test_public_sets_by_name(files, command):
+  """What a name stands for is filled in, what is given stays; a mixture is none of rows=NAME."""
+  c = config_of(files, dict(a=dict(source="GSM8K", split="train[:9]"), b=dict(source="deepscaler"),
+                            c=dict(source="math", eval_split="", columns=dict(answer="x"))))
+  sets.fill(c)
+  a, b, math = (part for part in build_prompts.list_sources(c).values())
+  assert a.prompts.source == "hf:openai/gsm8k:main" and a.prompts.dataset == "gsm8k"
+  assert (a.prompts.split, a.eval.split, not a.prompts.columns) == ("train[:9]", "test", True)
+  assert (b.prompts.split, b.eval.split) == ("train[512:]", "train[:512]")
+  assert (math.eval.split, math.prompts.columns.to_dict()) == ("", dict(answer="x"))
+  c.prompts.mixture.a.source = "gsm9k"
+  with pytest.raises(ValueError, match="^prompts.mixture.a.source='gsm9k': no such data set; did"):
+    build.build(c)
+  error = command("train", "quickstart:smoke", "rows=gsm8k", "prompts.mixture.a.weight=1").stderr
+  assert error.startswith("rlx: prompts.mixture: rows and a reward of a call are for one source;")
 
 
 def test_a_weight_may_be_a_whole_number_in_a_file(files):

@@ -73,8 +73,7 @@ def colab(tmp_path, monkeypatch):
   monkeypatch.chdir(tmp_path)
   monkeypatch.setattr(sys, "path", list(sys.path))
   monkeypatch.setattr(os, "environ", os.environ.copy())
-  for name in ("JAX_COMPILATION_CACHE_DIR", "RLX_SMOKE", "RLX_RUNS"):
-    os.environ.pop(name, None)
+  for name in ("JAX_COMPILATION_CACHE_DIR", "RLX_SMOKE", "RLX_RUNS"): os.environ.pop(name, None)
   os.environ["COLAB_RELEASE_TAG"] = "release"
   return start
 

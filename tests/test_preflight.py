@@ -28,8 +28,7 @@ def config_of(**changes):
   c.eval.prompts = c.eval.batch = 4
   c.prompts.options.size = 64
   c.rollouts.max_tokens = c.rollouts.chunk = c.rollouts.bucket = 8
-  with c.ignore_type():
-    c.update_from_flattened_dict(changes)
+  with c.ignore_type(): c.update_from_flattened_dict(changes)
   return c
 
 
@@ -138,8 +137,7 @@ def test_microbatches_are_what_makes_it_smaller(stages):
            "memory_check=warn"]),
     (None, ["; change mesh.fsdp to spread it over devices"])],
     ids=["activations", "held"])
-def test_what_cannot_fit_is_refused_before_step_0(
-    run, stages, tmp_path, monkeypatch, share, parts):
+def test_what_cannot_fit_is_refused_before_step_0(run, stages, tmp_path, monkeypatch, share, parts):
   held = sum(run_memory.count_state_bytes(run.shapes()).values())
   limit = held // 2 if share is None else int(held + share * max(stages.values()))
   monkeypatch.setattr(memory, "device_bytes", lambda mesh: limit)
@@ -200,8 +198,7 @@ def test_estimate_is_above_what_xla_says_and_below_twice(changes):
 
 
 @pytest.mark.parametrize("setting", ["warn", "off"])
-def test_memory_check_may_be_less_strict(
-    run, stages, tmp_path, monkeypatch, capsys, setting):
+def test_memory_check_may_be_less_strict(run, stages, tmp_path, monkeypatch, capsys, setting):
   monkeypatch.setattr(run_memory, "measure_compiled_bytes", lambda run, state: stages)
   run_memory.check(run, tmp_path, setting, limit=1000)
   assert ("change mesh.fsdp" in capsys.readouterr().err) == (setting == "warn")

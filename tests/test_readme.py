@@ -134,8 +134,7 @@ def test_links_lead_to_files_and_headings(page):
 
 @each
 def test_files_that_are_named_exist(page):
-  for name in re.findall(r"`((?:rlx|configs|tests|experiments|colab|docs)/[\w./]+?)`",
-                         TEXTS[page]):
+  for name in re.findall(r"`((?:rlx|configs|tests|experiments|colab|docs)/[\w./]+?)`", TEXTS[page]):
     assert (ROOT / name).exists(), name
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from rlx import build
-from rlx.io import checkpoint, metrics as io_metrics, progress, refusals
+from rlx.io import checkpoint, lock, metrics as io_metrics, preemption, progress, refusals
 from rlx.learner import memory
 from rlx.loops import rl
 from rlx.models import size
@@ -47,8 +47,7 @@ def outcome(workdir):
 
 
 def assert_same(workdir, whole):
-  for got, expected in zip(outcome(workdir), outcome(whole)):
-    np.testing.assert_equal(got, expected)
+  for got, expected in zip(outcome(workdir), outcome(whole)): np.testing.assert_equal(got, expected)
 
 
 @pytest.fixture(scope="module")
@@ -127,16 +126,17 @@ def test_every_file_of_a_checkpoint_is_sealed(whole):
   assert len(sealed) > 5
 
 
-def test_sigterm_ends_the_step_saves_and_leaves(
-    model, train, whole, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("number", preemption.SIGNALS)
+def test_a_signal_ends_the_step_saves_and_leaves(
+    model, train, whole, tmp_path, monkeypatch, capsys, number):
   collect_batch = collect.Collect.__call__
   def preempted(self, state, host, step, clock):
-    if step == 2: os.kill(os.getpid(), signal.SIGTERM)
+    if step == 2: os.kill(os.getpid(), number)
     return collect_batch(self, state, host, step, clock)
   monkeypatch.setattr(collect.Collect, "__call__", preempted)
-  before = signal.getsignal(signal.SIGTERM)
+  before = signal.getsignal(number)
   assert train(config_of(model, checkpoint__every=STEPS), tmp_path) is None
-  assert signal.getsignal(signal.SIGTERM) == before
+  assert signal.getsignal(number) == before and preemption.Notice.stopped_by == number
   err = capsys.readouterr().err
   assert f"step 3 of {STEPS} is saved in {tmp_path}/checkpoints; the same command" in err
   assert json.loads((tmp_path / "stopped.json").read_text()) == dict(step=3, steps=STEPS)
@@ -198,6 +198,44 @@ def test_updates_that_stay_non_finite_leave_batch_and_parameters(
   summary = train(config_of(model, learner__max_skipped=2, learner__optimizer__lr=1e-3), workdir)
   assert summary["steps"] == STEPS
   assert "learner.optimizer.lr was 0.003 in this workdir, now 0.001" in capsys.readouterr().err
+
+
+def test_the_record_says_what_trained_each_step(model, train, whole, tmp_path, capsys):
+  """A changed key with the first step that it trains; after the last step nothing changes."""
+  entropy = lambda workdir: json.loads((workdir / "config.json").read_text())["learner"][
+      "entropy_coef"]
+  workdir = tiny.killed_after(whole, 2, tmp_path / "run")
+  before = entropy(workdir)
+  train(config_of(model, learner__entropy_coef=0.5), workdir)
+  change = dict(step=2, key="learner.entropy_coef", before=before, after=0.5)
+  assert [json.loads(x) for x in (workdir / "changes.jsonl").read_text().splitlines()] == [change]
+  assert entropy(workdir) == 0.5
+  files = {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in workdir.rglob("*") if p.is_file()
+           and p.name != "run.lock"}
+  capsys.readouterr()
+  summary = train(config_of(model, learner__entropy_coef=0.25), workdir)
+  assert summary == json.loads((workdir / "summary.json").read_text())
+  assert files == {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in files}
+  assert (f"learner.entropy_coef was 0.5 in this workdir, now 0.25, and nothing is trained with it: "
+          f"all {STEPS} steps are done.") in capsys.readouterr().err
+
+
+def test_two_runs_do_not_write_to_one_folder(model, train, tmp_path):
+  """A lock that a process left behind holds nothing."""
+  (tmp_path / "run.lock").write_text("elsewhere, process 1, since 2020\n")
+  with lock.hold(tmp_path / "run.lock"):
+    with pytest.raises(ValueError, match=rf"a run is writing there \(.*, process {os.getpid()}, "
+                                         r"since .*\); end it, or name another folder."):
+      train(config_of(model), tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["run.lock"]
+  code = "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, 2); print(1, flush=True); input()"
+  other = subprocess.Popen([sys.executable, "-c", code, tmp_path / "run.lock"],
+                           stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+  other.stdout.readline()
+  with pytest.raises(lock.Held), lock.hold(tmp_path / "run.lock"): pass
+  other.kill()
+  other.communicate()
+  with lock.hold(tmp_path / "run.lock"): pass
 
 
 @pytest.mark.parametrize("key, value", [

@@ -76,8 +76,7 @@ def _folder(name):
     (_json("versions.json", commit=5), "versions.json: commit=5 is no text")])
 def test_a_resume_and_a_page_refuse_in_one_line(workdir, damage, message):
   damage(workdir)
-  for call in (lambda: record.record(base.get_config(), workdir),
-               lambda: view.view(workdir)):
+  for call in (lambda: record.record(base.get_config(), workdir), lambda: view.view(workdir)):
     with pytest.raises(ValueError, match=message) as e: call()
     assert refusals._is_raised_here(e.value) and "\n" not in str(e.value)
 

@@ -22,8 +22,7 @@ nan = np.nan
 
 @pytest.fixture(autouse=True)
 def _float64():
-  with jax.enable_x64(True):
-    yield
+  with jax.enable_x64(True): yield
 
 
 ACTION = np.array([[1, 1, 0, 0, 1, 1, 0], [1, 1, 1, 0, 0, 0, 0]], bool)

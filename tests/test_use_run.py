@@ -86,8 +86,7 @@ def test_a_run_is_evaluated_on_other_rows_with_another_reward(tmp_path, evaluate
   monkeypatch.delitem(sys.modules, "rlx.given")
   with pytest.raises(ValueError, match="Python gave this function to the run, .* again, as reward"):
     resolve.lookup("verifiers", name, "verifier")
-  rlx.evaluate(tmp_path, rows=tmp_path / "more.csv",
-               reward={"lambda": other, "lambda_2": first})
+  rlx.evaluate(tmp_path, rows=tmp_path / "more.csv", reward={"lambda": other, "lambda_2": first})
   assert evaluated[-1].prompts.columns.verifier == f"{REWARD}/other"
   assert evaluated[-1].verifier.scores == (f"{REWARD}/first",)
   command("evaluate", str(tmp_path), f"rows={tmp_path}/more.csv", "reward=tests.test_use_run:first")

@@ -80,8 +80,7 @@ def step_of(name, microbatches=1, data=1, pack=False):
     state, _, metrics = stages["update_prm"](state, placed)
   else:
     state, _, metrics = stages["update_policy"](state, placed, 0)
-  metrics, after = jax.device_get(
-      (metrics, state.prm if name.startswith("prm") else state.policy))
+  metrics, after = jax.device_get((metrics, state.prm if name.startswith("prm") else state.policy))
   return metrics, jax.tree.map(lambda a, b: (a - b) / rate, after, start)
 
 

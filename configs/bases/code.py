@@ -22,7 +22,7 @@ PARTS = {
 def get_config(arg=""):
   c, _, size = bases.language_model(arg)
   c.steps = 500                                      # R
-  c.prompts.source, c.prompts.dataset = "hf:google-research-datasets/mbpp:full", "mbpp"
+  c.prompts.source = "mbpp"
   c.prompts.template = dict(name="boxed", instruction=(   # O
       "Reply with one block of Python:\n\n```python\n...\n```"))
   c.prompts.max_tokens, c.rollouts.max_tokens = 1024, 2048   # R

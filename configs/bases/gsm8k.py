@@ -38,6 +38,6 @@ PARTS = {
 def get_config(arg=""):
   c, _, size = bases.language_model(arg)
   c.steps = 234                                      # O: two epochs of 7,473 questions
-  c.prompts.source, c.prompts.dataset = "hf:openai/gsm8k:main", "gsm8k"
+  c.prompts.source = "gsm8k"
   c.prompts.max_tokens, c.rollouts.max_tokens = 512, 1024   # V
   return base.sized(c, size)

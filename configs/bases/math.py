@@ -25,15 +25,12 @@ def get_config(arg=""):
   c, name, size = bases.language_model(arg, "dapo", "hendrycks")
   if name == "hendrycks":
     c.steps = 234                                    # O: two epochs of 7,500 problems
-    c.prompts.source = "hf:DigitalLearningGmbH/MATH-lighteval"   # V
-    c.prompts.dataset = "hendrycks_math"
+    c.prompts.source = "math"                        # V
     c.prompts.max_tokens, c.rollouts.max_tokens = 1024, 1024   # V
     c.eval.difficulty = "level"
   else:
     c.steps = 500                                    # O: about two epochs
-    c.prompts.source, c.prompts.dataset = "hf:open-r1/DAPO-Math-17k-Processed:en", "jsonl"
-    c.prompts.columns = dict(question="prompt", answer="solution", verifier="math_answer.boxed")
-    c.prompts.split, c.eval.split = "train[512:]", "train[:512]"   # O
+    c.prompts.source = "dapo_17k"
     c.prompts.max_tokens = 2048                      # D
     c.rollouts.max_tokens = 4096                     # T, for Qwen3-0.6B and SmolLM3-3B
     c.learner.optimizer.warmup_steps = 10            # D

@@ -17,18 +17,18 @@ The folder can be used as a config:
 import contextlib
 import dataclasses
 import datetime
-import fcntl
 import json
 import os
 import pathlib
 import re
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
+
+from rlx.io import lock, preemption
 
 COMMAND = shlex.join([sys.executable, "-m", "rlx.train",
                       f"--config={pathlib.Path(__file__).with_name('cell_config.py')}:{{folder}}",
@@ -112,28 +112,25 @@ def attempt(folder, command=COMMAND, env=None, stop=None):
     done | failed | stopped | busy: another process is running it.
   """
   folder, stop = pathlib.Path(folder).absolute(), stop or threading.Event()
-  with (folder / "lock").open("a") as lock:
-    try:
-      fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-      return "busy"
-    if state(folder) == "done": return "done"
-    if stop.is_set(): return "stopped"
-    start = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
-    lock.truncate(0)
-    print(f"{socket.gethostname()}, process {os.getpid()}, since {start}", file=lock, flush=True)
-    try:
-      code = _run(folder, command, env, stop, start, lock.fileno())
-    finally:
-      lock.truncate(0)
-    # rlx.train exits 0 on SIGTERM, too, and leaves this.
-    if code == 0 and (folder / "stopped.json").exists(): code = None
-    if code == 0: _write(folder / "done.json", dict(seconds=seconds(folder)))
+  try:
+    with lock.hold(folder / "lock") as held:
+      if state(folder) == "done": return "done"
+      if stop.is_set(): return "stopped"
+      code = _run(folder, command, env, stop, held.fileno())
+      if code in preemption.STATUSES and (folder / "stopped.json").exists(): code = None
+      if code == 0: _write(folder / "done.json", dict(seconds=seconds(folder)))
+  except lock.Held:
+    return "busy"
   return "stopped" if code is None else "failed" if code else "done"
 
 
-def _run(folder, command, env, stop, start, lock):
-  """Returns the exit status of the command, None if stopped, and logs it in attempts.jsonl."""
+def _run(folder, command, env, stop, fd):
+  """Returns the exit status of the command, None if stopped, and logs it in attempts.jsonl.
+
+  Args:
+    fd: of the lock, which the command holds too.
+  """
+  start = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
   clock, code = time.perf_counter(), None
   words = [w.replace("{folder}", str(folder)) for w in shlex.split(command)]
   with (folder / "log.txt").open("a") as log:
@@ -143,11 +140,13 @@ def _run(folder, command, env, stop, start, lock):
     # if this process is killed, no other one starts the cell while the run continues.
     process = subprocess.Popen(
         words, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-        env=os.environ | (env or {}), start_new_session=True, pass_fds=[lock])
+        env=os.environ | (env or {}), start_new_session=True, pass_fds=[fd])
     try:
       while (code := process.poll()) is None and not stop.wait(POLL_S): pass
     finally:
       _end(process)
+      # A run that a signal stopped leaves this.
+      if code in preemption.STATUSES and (folder / "stopped.json").exists(): code = None
       line = dict(start=start, seconds=round(time.perf_counter() - clock, 1), exit=code,
                   said=_last_line(folder / "log.txt", said_from))
       with (folder / "attempts.jsonl").open("a") as f: f.write(json.dumps(line) + "\n")

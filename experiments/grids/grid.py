@@ -33,7 +33,7 @@ import pathlib
 import re
 
 from experiments.grids import cell as cell_lib
-from rlx.build import keys, methods as build_methods, validation
+from rlx.build import keys, methods as build_methods, sets, validation
 from rlx.configs import base
 
 SUMS = ("rewards", "advantages")  # Their keys are terms, which a change may add.
@@ -137,7 +137,8 @@ def configured(cell):
   module, changes = _module(file), dict(cell.changes)
   with base.over(changes.pop("base", None)):
     c = module.get_config(*[argument] if argument else [])
-  for key, value in changes.items(): _set(c, key, value)
+  sets.fill(c)
+  for key, value in sets.change_source(c, changes).items(): _set(c, key, value)
   c.seed = cell.seed
   return c
 

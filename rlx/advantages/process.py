@@ -1,8 +1,15 @@
 """Advantages of process rewards against those of the prompt's other completions.
 
 The token forms of PRIME, Process Reinforcement through Implicit Rewards, Cui et
-al. 2025, arXiv:2502.01456. The baseline is made of means per token: a long
-completion counts as much as a short one.
+al. 2025, arXiv:2502.01456. Their baseline is made of means per token, so that a long
+completion counts as much as a short one in it. It is subtracted once for each remaining
+token, so its weight in A_1 is the completion's own length:
+
+  A_1 = R_i - L_i b_i     for rloo with loo="strict" and gamma=1
+
+The policy chooses L_i, so this is no baseline in the sense of the policy gradient. It pays -b_i for
+each further token: where the rewards are negative on average, long completions are preferred, and
+short ones where they are positive, whatever their totals are. `totals_loo` has no such term.
 
 Completions that are not valid are part of no baseline and get 0; so does, where a
 baseline is used, a prompt with fewer than two valid ones.
@@ -32,7 +39,7 @@ def rloo(rewards_BT: Array, learn_BT: Array, learn_PG: Array, *, gamma: ranges.S
   Source: arXiv:2502.01456, eq. 5; "code" is compute_rloo_returns of the
   released trainer, "strict" the equation. Differs from the paper: its eq. 5
   prints the baseline without the division by |y_j| that its figure, eq. 7 and
-  code have. Not whitened.
+  code have. Not whitened. Both contain the length term that this module describes.
 
   Args:
     rewards_BT: process rewards; anything on padding.
@@ -47,6 +54,14 @@ def rloo(rewards_BT: Array, learn_BT: Array, learn_PG: Array, *, gamma: ranges.S
     ...              jnp.ones((1, 2), bool))
     Array([[ 1. ,  1.5],
            [-1. , -0.5]], dtype=float32)
+
+    Two completions of 2 and 10 tokens with a total of 1 each: the first tokens have 0.8 and -4.
+
+    >>> learn_BT = jnp.arange(10)[None] < jnp.array([[2], [10]])
+    >>> rewards_BT = learn_BT / jnp.array([[2.], [10.]])
+    >>> advantages_BT = process.rloo(rewards_BT, learn_BT, jnp.ones((1, 2), bool))
+    >>> [round(float(x), 2) for x in advantages_BT[:, 0]]
+    [0.8, -4.0]
   """
   rewards_PGT, mean_PG, n_P1 = _groups(rewards_BT, learn_BT, learn_PG)
   rivals_P1 = jnp.maximum(n_P1 - 1, 1).astype(mean_PG.dtype)
@@ -58,6 +73,40 @@ def rloo(rewards_BT: Array, learn_BT: Array, learn_PG: Array, *, gamma: ranges.S
     baseline_PG = (total_P1 - mean_PG) / rivals_P1
     centred_PGT = rewards_PGT - baseline_PG[:, :, None]
   return _to_go(centred_PGT, learn_BT, learn_PG & (n_P1 > 1), gamma)
+
+
+@method(centres=True, adds_later=True)
+def totals_loo(rewards_BT: Array, learn_BT: Array, learn_PG: Array, *,
+               gamma: ranges.Share = 1.0) -> Array:
+  """Process rewards to go against the totals of the prompt's other completions.
+
+    A_t = G_t - 1/(n-1) sum_{j != i} G_j1    G_t = sum_{s >= t} gamma^(s-t) r_s
+
+  The baseline is one number for all tokens of y_i and a function of the other completions only.
+  E[grad log pi(y_t)] = 0 given what comes before t, also where it decides whether there is a
+  token t, so that the baseline adds nothing to the expected gradient: with gamma=1 it is that of
+  E[sum_t r_t], for completions of any length. `rloo` and `grpo` are biased by their length term.
+
+  Source: RLOO, Ahmadian et al. 2024, arXiv:2402.14740, with the sum of process rewards as its
+  reward and the rewards before t, which the token does not change, left out. Differs from the
+  paper: it has one reward for the completion.
+
+  Args, Returns: as `rloo`.
+  Example:
+    Totals of 1 each, in 2 and in 4 tokens.
+
+    >>> learn_BT = jnp.arange(4)[None] < jnp.array([[2], [4]])
+    >>> process.totals_loo(learn_BT / jnp.array([[2.], [4.]]), learn_BT, jnp.ones((1, 2), bool))
+    Array([[ 0.  , -0.5 ,  0.  ,  0.  ],
+           [ 0.  , -0.25, -0.5 , -0.75]], dtype=float32)
+  """
+  returns_BT = _to_go(rewards_BT, learn_BT, learn_PG, gamma)
+  first_B1 = jnp.argmax(learn_BT, axis=1)[:, None]
+  total_PG = jnp.take_along_axis(returns_BT, first_B1, axis=1).reshape(learn_PG.shape)
+  n_P1 = jnp.sum(learn_PG, axis=1, keepdims=True)
+  baseline_PG = (jnp.sum(total_PG, axis=1, keepdims=True) - total_PG) / jnp.maximum(n_P1 - 1, 1)
+  counts_B1 = (learn_PG & (n_P1 > 1)).reshape(-1, 1)
+  return masked.where_valid(returns_BT - baseline_PG.reshape(-1, 1), learn_BT & counts_B1)
 
 
 @method(adds_later=True)
@@ -117,7 +166,8 @@ def grpo(rewards_BT: Array, learn_BT: Array, learn_PG: Array, *, gamma: ranges.S
 
   Source: arXiv:2502.01456, eq. 7, its process part. Differs from the paper: it
   states neither std's convention nor eps; std is unbiased. Few completions can
-  have nearly equal means, hence std_floor.
+  have nearly equal means, hence std_floor. It contains the length term that this
+  module describes.
 
   Args:
     eps, std_floor: in units of the token rewards; std is at least std_floor.

@@ -119,6 +119,42 @@ def loo(rewards_BT: Array, turn_BT: Array, learn_BT: Array, learn_PG: Array, *,
                              learn_BT)
 
 
+@method(centres=True)
+def totals_loo(rewards_BT: Array, turn_BT: Array, learn_BT: Array, learn_PG: Array, *,
+               gamma: ranges.Share = 1.0) -> Array:
+  """Each turn's rewards to go against the totals of the prompt's other episodes.
+
+    A_ik = G_ik - mean_{j != i} G_j0      G as in `loo`
+
+  The baseline is one number for all turns of an episode and a function of the other episodes only,
+  so that it adds nothing to the expected gradient, whatever the numbers of turns are. `loo` gives 0
+  to the turns that no other episode has; the joint baseline of `grpo` is subtracted once for each
+  later turn, so that its weight is the number of turns, which the policy chooses.
+
+  Source: RLOO, Ahmadian et al. 2024, arXiv:2402.14740, with the sum of the rewards of turns, see
+  `process.totals_loo`. Differs from the paper: it has one action, the completion.
+
+  Args, Returns: as `loo`, but that all turns count.
+  Example:
+    Verdicts 1, 1 and 0 after one, two and one turns.
+
+    >>> rewards_BT, turn_BT = jnp.array([[1., 0.], [0., 1.], [0., 0.]]), jnp.array([[0, 1]] * 3)
+    >>> learn_BT = jnp.array([[True, False], [True, True], [True, False]])
+    >>> turns.totals_loo(rewards_BT, turn_BT, learn_BT, jnp.ones((1, 3), bool))
+    Array([[ 0.5,  0. ],
+           [ 0.5,  0.5],
+           [-1. ,  0. ]], dtype=float32)
+  """
+  rewards_BK, has_BK = _turns(rewards_BT, turn_BT, learn_BT, learn_PG)
+  returns_BK = masked.accumulate(rewards_BK, gamma, reverse=True)
+  total_PG = returns_BK[:, 0].reshape(learn_PG.shape)
+  n_P1 = jnp.sum(learn_PG, axis=1, keepdims=True)
+  baseline_PG = (jnp.sum(total_PG, axis=1, keepdims=True) - total_PG) / jnp.maximum(n_P1 - 1, 1)
+  has_BK = has_BK & (learn_PG & (n_P1 > 1)).reshape(-1, 1)
+  return _spread_over_tokens(masked.where_valid(returns_BK - baseline_PG.reshape(-1, 1), has_BK),
+                             turn_BT, learn_BT)
+
+
 @method
 def grpo(rewards_BT: Array, turn_BT: Array, learn_BT: Array, learn_PG: Array, *,
          gamma: ranges.Share = 1.0, norm: Literal["joint", "separate"] = "joint",
@@ -128,7 +164,9 @@ def grpo(rewards_BT: Array, turn_BT: Array, learn_BT: Array, learn_PG: Array, *,
     A_ik = sum_{l >= k} gamma^(l-k) z_il      z = (R - mean R) / (std R + eps)
 
   with R_ik the sum of the rewards of turn k of episode i. In "joint" mean and std are over all
-  turns, in "separate" the last turns, which have the outcome, are apart from the others. With
+  turns, in "separate" the last turns, which have the outcome, are apart from the others. The mean
+  is subtracted once for each later turn, so with "joint" and gamma > 0 an episode of more turns
+  is preferred where it is negative, and one of fewer where it is positive (`totals_loo`). With
   gamma=0 and use_std=False a turn has its own reward against the mean over all turns.
 
   Source: IGPO, Wang et al. 2025, arXiv:2510.14967, and its released code. gamma=0 with

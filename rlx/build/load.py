@@ -9,7 +9,7 @@ from typing import Any
 
 from rlx import configs
 from rlx.configs import base  # type: ignore[attr-defined]  # Found by its __path__.
-from rlx.build import keys
+from rlx.build import keys, sets
 from rlx.core import options
 from rlx.io import run_folder
 
@@ -97,7 +97,9 @@ def _load_file(name: str) -> Any:
   module = importlib.util.module_from_spec(spec)
   spec.loader.exec_module(module)
   if not hasattr(module, "get_config"): raise ValueError(f"{path} has no function get_config.")
-  return module.get_config(*[variant] if variant else []).lock()
+  config = module.get_config(*[variant] if variant else [])
+  sets.fill(config)
+  return config.lock()
 
 
 def _config_of_run(folder: str) -> Any:

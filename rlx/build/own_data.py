@@ -16,10 +16,11 @@ from typing import Any, Callable, Iterable, Mapping
 from absl import logging
 import ml_collections
 
-from rlx.build import keys, load, prompts as build_prompts
-from rlx.core import resolve, schedule
+from rlx.build import keys, load, prompts as build_prompts, sets
+from rlx.configs import base  # type: ignore[attr-defined]  # Found by its __path__.
+from rlx.core import records, resolve, schedule
 from rlx.io import rows as io_rows
-from rlx.prompts import columns as columns_lib
+from rlx.prompts import columns as columns_lib, filters
 from rlx.prompts.datasets import _rows
 from rlx.verifiers import errors, reward_function
 
@@ -67,25 +68,43 @@ def prepare(config: Any, rows: Rows | None, eval_rows: Rows | None, reward: Rewa
     return workdir or default
   with config.unlocked():
     if model is not None: config.model.path = str(model)
+    sets.fill(config)
+    changes, is_own = sets.change_source(config, changes), rows is not None or eval_rows is not None
+    rows, eval_rows = _use_set(config, rows, eval_rows, columns)
     for key, value in changes.items():
       _check_argument(config, key, value)
       _set(config, key, value)
     taken: dict[str, Any] = {}
     _name_functions(config, taken)
-    is_own = rows is not None or eval_rows is not None
-    if config.prompts.mixture and (is_own or reward is not None):
-      if learns or not is_own:
-        raise ValueError("prompts.mixture: rows and a reward of a call are for one source; of a "
-                         "mixture, prompts.mixture.NAME.columns.verifier names what judges the "
-                         "completions of a source.")
-      config.prompts.mixture = {}
-    if is_own or reward is not None:
+    if is_own or reward is not None: leave_mixture(config, learns or not is_own)
+    if rows is not None or eval_rows is not None or reward is not None:
       read = functools.partial(_read, columns=columns or {}, wanted=_find_wanted(reward))
       splits = _splits(config, rows, eval_rows, read)
       workdir = _use_rows(config, splits, reward, coefficients, choose, taken, learns)
     if reward is not None and "verifier.workers" not in changes and not config.verifier.workers:
       config.verifier.workers = min(os.cpu_count() or 1, 8)
   return config, choose()
+
+
+def leave_mixture(config: keys.Config, is_needed: bool) -> None:
+  """Takes the mixture out of a config whose prompts are those of a call, unless it is needed."""
+  if not config.prompts.mixture: return
+  if is_needed:
+    raise ValueError("prompts.mixture: rows and a reward of a call are for one source; of a "
+                     "mixture, prompts.mixture.NAME.columns.verifier names what judges the "
+                     "completions of a source.")
+  with config.unlocked(): config.prompts.mixture = {}
+
+
+def _use_set(config: keys.Config, rows: Rows | None, eval_rows: Rows | None,
+             columns: Mapping[str, str] | None) -> tuple[Rows | None, Rows | None]:
+  """(rows, eval_rows) that are left when a public set, named as one of them alone, is the source
+  of the config's prompts."""
+  given = [x for x in (rows, eval_rows) if x is not None]
+  if len(given) != 1 or sets.find_set(given[0], "rows") is None: return rows, eval_rows
+  if columns: raise ValueError(f"columns={columns}: rows={given[0]!r} names a set and its columns.")
+  sets.change_source(config, {"prompts.source": given[0]})
+  return None, None
 
 
 def _check_argument(config: keys.Config, key: str, value: Any) -> None:
@@ -250,9 +269,7 @@ def _splits(config: keys.Config, rows: Rows | None, eval_rows: Rows | None,
     return dict(train=[] if rows is None else read(_hold(rows), "row", "rows", ("train",)),
                 test=read(_hold(eval_rows), "eval row", "eval_rows", (*_EVAL_SPLITS, "train")))
   if rows is None:
-    return {name: [dict(id=p.id, columns=p.meta.get("row", p.meta | dict(
-        prompt=list(p.messages) or p.text, answer=list(p.answers) or p.answer,
-        **dict(tools=list(p.tools)) if p.tools else {})))
+    return {name: [dict(id=p.id, columns=_columns_of(p))
                    for p in build_prompts.read_prompts(config, split)]
             for name, split in (("train", config.prompts.split), ("test", config.eval.split))}
   rows = _hold(rows)
@@ -295,11 +312,9 @@ def _read(source: Rows, name: str, key: str, choices: tuple[str, ...], *,
     columns: {name: the row's own name of this column, dotted inside another column}.
     wanted: columns that are refused instead of left out.
   """
-  names = io_rows.find_splits(source, key)
-  split = next((s for s in choices if s in names), choices[0]) if names else None
   out: list[dict] = []
   left_out: dict[str, str] = {}
-  for i, row in enumerate(io_rows.rows(source, split, key)):
+  for i, row in enumerate(_rows_of(source, key, choices)):
     where = f"{name} {i}"
     row = {**row, **{new: old if new == "verifier" and {".", ":"} & set(old) else
                      columns_lib.find(row, old, where, f"columns[{new!r}]")
@@ -318,6 +333,30 @@ def _read(source: Rows, name: str, key: str, choices: tuple[str, ...], *,
   if left_out: logging.warning("left out of %s: %s", key, " ".join(left_out.values()))
   if not out: raise ValueError(f"{key}: there are none.")
   return out
+
+
+def _rows_of(source: Rows, key: str, choices: tuple[str, ...]) -> Iterable[Mapping[str, Any]]:
+  """The rows of the first split of `choices` that a source has; of a public set by its name, those
+  of its training or held-out split, with what its reader makes of them."""
+  if found := sets.find_set(source, key):
+    config = base.get_config()
+    sets.change_source(config, {"prompts.source": source})
+    part = found.split if choices[0] == "train" else found.held_out
+    prompts = list(build_prompts.read_prompts(config, part))
+    prompts = filters.drop_unjudged(
+        prompts, build_prompts.find_problems(config, prompts), f"{source}, split {part}")
+    return ({k: v for k, v in _columns_of(p).items() if k != "answer" or p.answer}
+            | dict(verifier=p.verifier) for p in prompts)
+  names = io_rows.find_splits(source, key)
+  split = next((s for s in choices if s in names), choices[0]) if names else None
+  return io_rows.rows(source, split, key)
+
+
+def _columns_of(p: records.Prompt) -> dict[str, Any]:
+  """The columns of a Prompt, as those of a row that a user gives."""
+  return p.meta.get("row", p.meta | dict(
+      prompt=list(p.messages) or p.text, answer=list(p.answers) or p.answer,
+      **dict(tools=list(p.tools)) if p.tools else {}))
 
 
 def _to_json_value(value: Any, where: str) -> Any:

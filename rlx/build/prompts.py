@@ -1,6 +1,7 @@
 """Texts and prompts that a config names: read, filtered and checked."""
 import contextlib
 import dataclasses
+import functools
 import inspect
 import itertools
 import sys
@@ -43,7 +44,7 @@ def list_sources(c: keys.Config) -> dict[str, keys.Config]:
   """
   sources = {}
   for name, section in sorted(c.prompts.mixture.items()):
-    # A source that is given by a name of its own would be resolved here, into keys of `prompts`.
+    # `sets.fill` has resolved the names of public sets.
     own, prompts, part = section.to_dict(), c.prompts.to_dict(), c.copy_and_resolve_references()
     differs = lambda key, own=own, prompts=prompts: own.get(key, prompts[key]) != prompts[key]
     template = own.get("template", {})
@@ -138,13 +139,15 @@ def note_template(texts: texts_lib.Texts, prompts: Sequence[records.Prompt]) -> 
 
 
 def read_prompts(c: keys.Config, split: str) -> Iterable[records.Prompt]:
-  """Returns all prompts of a split, of the one source of a config of `list_sources`."""
+  """Returns all prompts of a split, of the one source of a config of `list_sources`; says which
+  rows the data set dropped."""
   path = c.prompts.dataset
   if isinstance(path, str) and ":" not in path: path = f"datasets.{path}.prompts"
   resolve.lookup("prompts", path, "prompts.dataset")
   dataset = resolve.bind("prompts", dict(c.prompts.columns, name=path), "prompts.columns",
                          n_given=2)
-  return dataset(io_rows.rows(c.prompts.source, split, **c.prompts.options), split)
+  rows = io_rows.rows(c.prompts.source, split, **c.prompts.options)
+  return filters.drop_unread(dataset(rows, split), f"{c.prompts.source}, split {split}")
 
 
 def _read_source(source: str, c: keys.Config, split: str) -> Iterator[records.Prompt]:
@@ -158,7 +161,7 @@ def _read_source(source: str, c: keys.Config, split: str) -> Iterator[records.Pr
 
 
 def load_prompts(c: keys.Config, texts: texts_lib.Texts,
-                 splits: Collection[str] = ("train", "eval")) -> Splits:
+                 splits: Collection[str] = ("train", "eval"), *, judged: bool = False) -> Splits:
   """Returns (training prompts, held-out prompts), filtered and without common texts.
 
   Of a mixture these are the prompts of all sources. Among equal texts that of the first source
@@ -166,6 +169,8 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
   the weights of the mixture, or else the numbers of held-out rows; where a source has fewer, the
   others have more.
 
+  Args:
+    judged: True drops prompts of public sets that their verifiers cannot judge.
   Raises:
     ValueError: as `read_prompts` and the filters, or no prompt of a source is left.
   """
@@ -186,7 +191,14 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
         kept += filters.drop_longer(
             rows, lambda p: len(texts.prompt_ids(p)), c.prompts.max_tokens)
       counts[name] = len(rows)
-    return filters.drop_duplicates(kept, read, is_episode=is_episode), counts
+    kept = filters.drop_duplicates(kept, read, is_episode=is_episode)
+    problems = find_problems(c, [p for p in kept if p.is_public]) if judged else {}
+    judgeable: list[records.Prompt] = []
+    for name, part in sources.items():
+      with name_source(name):
+        judgeable += filters.drop_unjudged([p for p in kept if p.source == name], problems,
+                                           f"{part.prompts.source}, split {find_split(part)}")
+    return judgeable, counts
   train: list[records.Prompt] = []
   held_out: list[records.Prompt] = []
   if "eval" in splits:
@@ -244,7 +256,7 @@ def _check_weights(c: keys.Config, draw: int, prompts: list[records.Prompt]) -> 
 def load_and_check_prompts(c: keys.Config, draw: int, texts: texts_lib.Texts,
                            splits: Collection[str]) -> Splits:
   """Returns (training prompts, held-out prompts) after a check that there are enough of them."""
-  train_prompts, eval_prompts = load_prompts(c, texts, splits)
+  train_prompts, eval_prompts = load_prompts(c, texts, splits, judged=True)
   source = "prompts.mixture" if c.prompts.mixture else f"prompts.source={c.prompts.source!r}"
   if "eval" in splits and not eval_prompts:
     raise ValueError(f"eval.split={c.eval.split!r} of {source} has no prompts.")
@@ -261,6 +273,38 @@ def load_and_check_prompts(c: keys.Config, draw: int, texts: texts_lib.Texts,
     _check_weights(c, draw, train_prompts)
     note_template(texts, train_prompts)
   return train_prompts, eval_prompts
+
+
+def find_problems(c: keys.Config, prompts: list[records.Prompt]) -> dict[str, str]:
+  """{id: why a prompt cannot be judged, or is judged by tests that a constant passes}."""
+  found: dict[str, str] = {}
+  for p, problem, constant in inspect_prompts(c, prompts):
+    if not problem and constant and not c.verifier.allow_constant:
+      problem = (f"its tests are passed by {constant}, whatever is asked: add tests, leave it "
+                 "out, or take it with verifier.allow_constant=true")
+    if problem: found.setdefault(p.id, problem)
+  return found
+
+
+def inspect_prompts(c: keys.Config, prompts: list[records.Prompt]
+                    ) -> list[tuple[records.Prompt, str | None, str | None]]:
+  """Returns [(prompt, problem, constant)] of the prompts whose verifiers inspect prompts.
+
+  A verifier may have `inspect(prompts, unsafe)`, which returns for each prompt why completions
+  cannot be verified, and an answer that passes whatever the question is; None without one.
+  """
+  prompts_of: dict[Callable, dict[str, records.Prompt]] = {}
+  for p in prompts:
+    for path in filter(None, (p.verifier, *c.verifier.scores)):
+      if inspector := getattr(_verifier(path), "inspect", None):
+        prompts_of.setdefault(inspector, {})[p.id] = p
+  return [(p, *result) for inspector, by_id in prompts_of.items()
+          for p, result in zip(by_id.values(), inspector(list(by_id.values()), c.verifier.unsafe))]
+
+
+@functools.cache  # The prompts of a run share a few verifiers.
+def _verifier(path: str) -> Callable:
+  return resolve.lookup("verifiers", path, "verifier")
 
 
 def prompt_lengths(c: keys.Config, texts: texts_lib.Texts) -> list[int]:

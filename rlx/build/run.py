@@ -12,7 +12,7 @@ import jax
 
 from rlx.build import (
     keys, methods as build_methods, models as build_models, options as options_lib,
-    plan as plan_lib, prompts as build_prompts, state as build_state, updates, validation,
+    plan as plan_lib, prompts as build_prompts, sets, state as build_state, updates, validation,
     verifiers as build_verifiers)
 from rlx.core import fields, records
 from rlx.learner import hosts, memory, sharding
@@ -83,6 +83,7 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
     ValueError: one line with the key, its value and what is allowed.
   """
   c = config
+  sets.fill(c)
   keys.check(c)
   methods = build_methods.resolve_methods(c)
   validation.check(c, methods)

@@ -7,10 +7,10 @@ import jax
 import numpy as np
 
 from rlx.build import (
-    keys, models as build_models, options as options_lib, prompts as build_prompts, updates)
+    keys, models as build_models, options as options_lib, prompts as build_prompts, sets, updates)
 from rlx.core import records, resolve, rng
 from rlx.core.options import key
-from rlx.io import tokenizer as tokenizer_io
+from rlx.io import tokenizer as tokenizer_io, weights
 from rlx.learner import optimizer, sharding, step as learner_step
 from rlx.losses import aggregate, sft as sft_loss
 from rlx.models import logps, transformer
@@ -24,6 +24,7 @@ class Sft:
   Attributes:
     demonstrate: (Prompt, random generator) -> the text to learn, or the replies of an episode.
     dialogues: of the run's environment; None: prompts have one completion each.
+    hf: config.json of the model it starts from; None: it starts from none.
   """
   model: transformer.DecoderConfig
   params: records.Params
@@ -34,6 +35,7 @@ class Sft:
   dialogues: dialogue.Dialogues | None
   optimizer: optimizer.Optimizer
   mesh: jax.sharding.Mesh
+  hf: dict[str, Any] | None
   seed: int = key("seed")
   size: int = key("sft.batch")
   microbatches: int = key("sft.microbatches")
@@ -95,9 +97,9 @@ def build_sft(config: keys.Config) -> Sft:
     ValueError: one line with the key, its value and what is allowed.
   """
   c = config
+  sets.fill(c)
   if c.lora.rank: raise ValueError(f"lora.rank={c.lora.rank}: 0; sft trains all parameters.")
-  if weights := build_prompts.read_weights(c):
-    name, weight = next(iter(weights.items()))
+  for name, weight in (build_prompts.read_weights(c) or {}).items():
     raise ValueError(f"prompts.mixture.{name}.weight={weight:g}: None; sft draws all examples "
                      "equally often.")
   demonstrate = resolve.bind("prompts.datasets", c.sft.target, "sft.target", n_given=2)
@@ -123,7 +125,8 @@ def build_sft(config: keys.Config) -> Sft:
   return options_lib.read_options(
       Sft, c, model=build_models.adapt_to_mesh(model_config, mesh), params=params,
       tokenizer=tokenizer, texts=texts, prompts=prompts, demonstrate=demonstrate,
-      dialogues=dialogues, _episodes=written, optimizer=updates.optimizer_of(c, "sft"), mesh=mesh)
+      dialogues=dialogues, _episodes=written, optimizer=updates.optimizer_of(c, "sft"), mesh=mesh,
+      hf=None if c.model.path is None else weights.open_model(c.model.path)[1])
 
 
 def _ask_without_replies(texts: texts_lib.Texts) -> texts_lib.Texts:

@@ -2,14 +2,14 @@
 
 Verifiers are those of prompts and of the config. All of it runs on the host.
 """
-import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from rlx.build import keys, options as options_lib, plan as plan_lib, validation
+from rlx.build import (
+    keys, options as options_lib, plan as plan_lib, prompts as build_prompts, validation)
 from rlx.core import fields, records, resolve, rng
 from rlx.io import tokenizer as tokenizer_io
 from rlx.learner import hosts
@@ -110,36 +110,12 @@ def _answer_ids(c: keys.Config, tokenizer: tokenizer_io.Tokenizer,
 def check_prompts(c: keys.Config, prompts: list[records.Prompt]) -> None:
   """Checks that the verifiers support the prompts, and that no constant answer passes them.
 
+  Those of public sets are not checked: `load_prompts` has dropped those that fail.
+
   Raises:
     ValueError: one line about the first prompt that fails.
   """
-  errors = []
-  for p, problem, constant in inspect_prompts(c, prompts):
-    if not problem and constant and not c.verifier.allow_constant:
-      problem = (f"its tests are passed by {constant}, whatever is asked: add tests, leave it "
-                 "out, or take it with verifier.allow_constant=true")
-    if problem: errors.append(f"prompt {p.id!r}: {problem}")
-  if errors:
-    more = f" ({len(errors) - 1} more such prompts)" if len(errors) > 1 else ""
-    raise ValueError(f"{errors[0].rstrip('.')}.{more}")
-
-
-def inspect_prompts(c: keys.Config, prompts: list[records.Prompt]
-                    ) -> list[tuple[records.Prompt, str | None, str | None]]:
-  """Returns [(prompt, problem, constant)] of the prompts whose verifiers inspect prompts.
-
-  A verifier may have `inspect(prompts, unsafe)`, which returns for each prompt why completions
-  cannot be verified, and an answer that passes whatever the question is; None without one.
-  """
-  prompts_of: dict[Callable, dict[str, records.Prompt]] = {}
-  for p in prompts:
-    for path in filter(None, (p.verifier, *c.verifier.scores)):
-      if inspector := getattr(_verifier(path), "inspect", None):
-        prompts_of.setdefault(inspector, {})[p.id] = p
-  return [(p, *result) for inspector, by_id in prompts_of.items()
-          for p, result in zip(by_id.values(), inspector(list(by_id.values()), c.verifier.unsafe))]
-
-
-@functools.cache  # The prompts of a run share a few verifiers.
-def _verifier(path: str) -> Callable:
-  return resolve.lookup("verifiers", path, "verifier")
+  problems = build_prompts.find_problems(c, [p for p in prompts if not p.is_public])
+  for id_, problem in problems.items():
+    more = f" ({len(problems) - 1} more such prompts)" if len(problems) > 1 else ""
+    raise ValueError(f"prompt {id_!r}: {problem.rstrip('.')}.{more}")

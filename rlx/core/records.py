@@ -44,11 +44,19 @@ class Prompt:
   messages: tuple[dict, ...] = ()  # the question as a chat: {"role", "content"}
   answers: tuple[str, ...] = ()    # all that are right, where there are several
   tools: tuple[dict, ...] = ()     # that the chat template describes
+  is_public: bool = False          # of a published set: dropped, not refused, if it cannot be judged
   source: str = ""           # its name in prompts.mixture
 
   def repeat(self, i):
     """The same under another id: its completions are drawn with other keys."""
     return dataclasses.replace(self, id=f"{self.id}/again{i}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Dropped:
+  """A row of a data set that is no Prompt, and why: "proofs", of which there are n."""
+  id: str
+  reason: str
 
 
 class Rollouts(flax.struct.PyTreeNode):

@@ -1,26 +1,36 @@
-"""SIGTERM, which a scheduler sends before it stops a machine: the current step is finished."""
+"""SIGTERM, which a scheduler sends before it stops a machine, and Ctrl-C: the step is finished."""
 import signal
 import sys
 import threading
 
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+STATUSES = tuple(128 + number for number in SIGNALS)  # Exit statuses of a run that one stopped.
+
 
 class Notice:
-  """Records whether SIGTERM was received. A second one ends the process.
+  """Records which of the SIGNALS was received first. A second one acts as without a Notice.
 
   Only the main thread receives signals; a Notice of another thread is never given.
+
+  Attributes:
+    number: of the signal; 0 before it.
+    stopped_by: number of the signal, to this or another process of the run, that stopped the last
+      run of this process; 0 if none did.
   """
+  stopped_by = 0
 
   def __init__(self):
-    self.is_given, self._before = False, None
+    self.number, self._before = 0, {}
     if threading.current_thread() is threading.main_thread():
-      self._before = signal.signal(signal.SIGTERM, self._note)
+      self._before = {number: signal.signal(number, self._note) for number in SIGNALS}
 
   def close(self) -> None:
-    """Restores the previous handler of SIGTERM."""
-    if self._before is not None: signal.signal(signal.SIGTERM, self._before)
+    """Restores the previous handlers."""
+    for number, handler in self._before.items(): signal.signal(number, handler)
 
-  def _note(self, *_):
-    self.is_given = True
+  def _note(self, number, _):
+    self.number = number
     self.close()
-    print("rlx: SIGTERM: this step is finished and saved; again to end at once.",
+    name = "Ctrl-C" if number == signal.SIGINT else "SIGTERM"
+    print(f"rlx: {name}: this step is finished and saved; again to end at once.",
           file=sys.stderr, flush=True)

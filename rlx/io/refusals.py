@@ -3,6 +3,7 @@ import dis
 import errno
 import os
 import pathlib
+import signal
 import sys
 import traceback
 from typing import Any, Callable, NoReturn
@@ -30,6 +31,8 @@ def run_refusing(call: Callable[[], Any], folder: str | os.PathLike | None = Non
   except ValueError as e:
     if not _is_raised_here(e): _end(e)
     refuse(e)
+  except KeyboardInterrupt:
+    _exit(128 + signal.SIGINT)
   except BaseException as e:  # pylint: disable=broad-exception-caught
     _end(e)
 
@@ -60,9 +63,14 @@ def refuse(error: Any) -> NoReturn:
   wrapped = any(sign in text for sign in ("Traceback", "Failed loading"))
   print("rlx: " + terminal.line(lines[-1] if wrapped else " ".join(lines)), file=sys.stderr,
         flush=True)
-  # A regular exit would wait for all other processes.
-  if jax.distributed.is_initialized(): os._exit(2)
-  sys.exit(2)
+  _exit(2)
+
+
+def _exit(status: int) -> NoReturn:
+  """Ends this process, also where a regular exit would wait for all other ones of the run."""
+  sys.stdout.flush()
+  if jax.distributed.is_initialized(): os._exit(status)
+  sys.exit(status)
 
 
 def _is_raised_here(error):

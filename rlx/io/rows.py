@@ -7,7 +7,9 @@
                      file; a list in a .jsonl file is read, and so are lines in a .json file
   jsonl:PATH         a file of this format with any suffix; also json:, csv:, tsv: and parquet:
   hf:OWNER/NAME      a data set of the Hugging Face hub; hf:OWNER/NAME:CONFIG is one of its
-                     configurations
+                     configurations, hf:OWNER/NAME:CONFIG:SPLIT or hf:OWNER/NAME::SPLIT one of
+                     its splits or a slice such as train[:512], and hf:OWNER/NAME/FILES files of
+                     it, such as data/{split}-*.parquet
   tfds:NAME          a tensorflow-datasets set; TensorFlow is not needed
   gym:TASK,TASK      reasoning-gym tasks, which take turns
   chain              questions of prompts/datasets/chain.py
@@ -63,9 +65,7 @@ def rows(source: Any, split: str | None = None, key: str = "prompts.source", /,
 def check(source: Any, options: Mapping[str, Any], key: str = "prompts.source") -> None:
   """Refuses a source of no known form, and options that it does not take; reads nothing."""
   kind, _ = _parse_source(source, key)
-  parameters = inspect.signature(_KINDS[kind]).parameters.values()
-  taken = {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY}
-  is_open = any(p.kind is p.VAR_KEYWORD for p in parameters)
+  taken, is_open = _find_options(kind)
   if not is_open and (unknown := sorted(set(options) - set(taken))):
     raise ValueError(f"prompts.options.{unknown[0]}: {kind} takes {list(taken)}.")
   for name, value in options.items():
@@ -73,11 +73,30 @@ def check(source: Any, options: Mapping[str, Any], key: str = "prompts.source") 
     ranges.check(f"prompts.options.{name}", value, allowed)
 
 
+def take_options(source: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+  """The options that a source takes, without those of other kinds of sources."""
+  taken, is_open = _find_options(_parse_source(source, "prompts.source")[0])
+  return {k: v for k, v in options.items() if is_open or k in taken}
+
+
+def _find_options(kind):
+  """({name: inspect.Parameter}, whether there may be others) of a kind of source."""
+  parameters = inspect.signature(_KINDS[kind]).parameters.values()
+  return ({p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY},
+          any(p.kind is p.VAR_KEYWORD for p in parameters))
+
+
 def find_splits(source: Any, key: str = "prompts.source") -> list[str]:
-  """The splits of a source; [] where its first row has no column `split`. "train" and "test" stand
-  for those of a source that is named. Raises as `rows`."""
+  """The splits of a source; [] where it has one, or its first row has no column `split`. "train"
+  and "test" stand for those of a source that makes them. Raises as `rows`."""
   kind, name = _parse_source(source, key)
   if kind == "rows" and isinstance(name, collections.abc.Mapping): return sorted(name)
+  if kind == "hf":
+    if _hf_split(name): return []
+    try:
+      return _hf_splits(name)
+    except ValueError as e:
+      raise ValueError(f"{key}={source!r}: {e}") from None
   if _names_splits(kind, name): return ["test", "train"]
   if "split" not in next(iter(rows(source, None, key)), {}): return []
   return sorted({str(row.get("split")) for row in rows(source, None, key)})
@@ -98,6 +117,7 @@ def _parse_source(source, key):
 
 def _names_splits(kind, name):
   if kind == "rows": return isinstance(name, collections.abc.Mapping)
+  if kind == "hf": return not _hf_split(name)
   return kind not in _FILES or "{split}" in name
 
 
@@ -217,13 +237,40 @@ def _generate(name: str, split: str | None, *, size: _Size = 4096, seed: ranges.
   return (dict(seed=seed, index=i, **options) for i in range(size))
 
 
-def _hf(name, split, *, config=None, revision=None):
+def _hf(name: str, split: str | None, *, config: str | None = None,
+        revision: str | None = None) -> Iterator[Mapping[str, Any]]:
   """A data set of the hub, downloaded on first use; `config` is one of its configurations."""
-  datasets = _import("datasets", "datasets")
   name, _, named = name.partition(":")
+  named, _, own = named.partition(":")
+  if own and split is not None:
+    raise ValueError(f"without :{own}; prompts.split and eval.split name the splits.")
+  owner, _, files = name.partition("/")
+  name, _, files = files.partition("/")
+  name, config, data = f"{owner}/{name}".rstrip("/"), config or named or None, {}
+  if files:
+    if "{split}" not in files: raise ValueError("needs {split} in the path of the files.")
+    kind, base = pathlib.Path(files).suffix[1:], str(own or split).partition("[")[0]
+    at = f"{name}@{revision}" if revision else name
+    data = {"data_files": {base: f"hf://datasets/{at}/{files.replace('{split}', base)}"}}
+    name, config, revision = "json" if kind == "jsonl" else kind, None, None
+  return iter(_ask_hub("load_dataset", name, config, split=own or split, revision=revision, **data))
+
+
+def _hf_split(name):
+  """The split that a source of the hub names itself; "" where prompts.split does."""
+  return ":".join(name.split(":")[2:])
+
+
+def _hf_splits(name):
+  """The names of the splits of a data set of the hub."""
+  name, _, config = name.partition(":")
+  if "{split}" in name: return ["test", "train"]
+  return sorted(_ask_hub("get_dataset_split_names", name, config or None))
+
+
+def _ask_hub(function, *args, **options):
   try:
-    return iter(datasets.load_dataset(
-        name, config or named or None, split=split, revision=revision))
+    return getattr(_import("datasets", "datasets"), function)(*args, **options)
   except Exception as e:  # Of HTTP, of the hub, of file formats.
     raise ValueError((str(e).splitlines() or [repr(e)])[0]) from e
 
@@ -312,3 +359,4 @@ def _import(module, package):
 _KINDS: dict[str, Any] = {
     **dict(rows=_in_memory, chain=_chain, generated=_generate, gym=_gym, hf=_hf, tfds=_tfds),
     **{kind: functools.partial(_file, read) for kind, read in _FILES.items()}}
+KINDS = frozenset(_KINDS)  # The first words of sources.

@@ -57,6 +57,12 @@ def _read(path, problem):
   return entries
 
 
+def read_step(workdir: str | os.PathLike) -> int | None:
+  """The number of steps after which the newest checkpoint was saved; None without a checkpoint."""
+  return max((int(p.name) for p in (pathlib.Path(workdir) / "checkpoints").glob("*")
+              if p.name.isdigit()), default=None)
+
+
 def has_checkpoint(workdir: str | os.PathLike) -> bool:
   """Tells whether the run in a workdir has a checkpoint."""
-  return any(p.name.isdigit() for p in (pathlib.Path(workdir) / "checkpoints").glob("*"))
+  return read_step(workdir) is not None

@@ -35,6 +35,8 @@ class Tokenizer:
   bos_id: int | None   # put before a text; None if this tokenizer adds no BOS
   # Further variables of the chat template.
   variables: Mapping[str, Any] = dataclasses.field(default_factory=dict, hash=False)
+  # generation_config.json of the model, which `save` writes again.
+  generation: Mapping[str, Any] = dataclasses.field(default_factory=dict, hash=False)
 
   @functools.cached_property
   def closing(self) -> str:
@@ -161,10 +163,10 @@ class Tokenizer:
     return bounded.Process("render", megabytes=512)
 
   def save(self, path: str | pathlib.Path) -> None:
-    """Writes a Hugging Face tokenizer, which `load` reads."""
+    """Writes a Hugging Face tokenizer and generation_config.json, which `load` reads."""
     self.hf.save_pretrained(path)
     strict_json.write(pathlib.Path(path) / "generation_config.json",
-                      dict(eos_token_id=self.eos_ids))
+                      dict(self.generation, eos_token_id=self.eos_ids))
 
 
 def load(path: str | pathlib.Path) -> Tokenizer:
@@ -192,7 +194,10 @@ def load(path: str | pathlib.Path) -> Tokenizer:
       file = pathlib.Path(folder) / "tokenizer.json"
       hf.backend_tokenizer.save(str(file))
       _probe(file, path)
-  with _name_errors(path): return wrap(hf, stored)
+  file = path / "generation_config.json"
+  with _name_errors(path):
+    return dataclasses.replace(wrap(hf, stored),
+                               generation=strict_json.read(file) if file.exists() else {})
 
 
 def _check_files(path):

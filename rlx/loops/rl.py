@@ -40,10 +40,13 @@ def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | N
   """Trains to config.steps, starting from the workdir's newest checkpoint if there is one.
 
   Returns:
-    the summary, which is also written to <workdir>/summary.json; None if SIGTERM stopped the
+    the summary, which is also written to <workdir>/summary.json; None if a signal stopped the
     run before the last step. The same call then resumes it.
   """
   with session.Session(session.read_session_options(config), workdir) as s:
+    if (summary := s.find_summary(config)) is not None:
+      if hosts.is_first(): report_lib.print_summary(summary, s.workdir)
+      return summary
     run = build.build(config, recorded=run_folder.read_recorded(workdir))
     s.callback(run.close)
     s.record(config, run.shapes(), device_bytes=run.sampling.device_bytes)

@@ -1,6 +1,7 @@
 """What all training loops share: resume, clock, progress bar, metrics, checkpoints, summary.
 
   with session.Session(options, workdir) as s:
+    if summary := s.find_summary(config): return summary
     s.record(config, shapes)                    # config.json, versions.json, the checkpoints
     s.restore(init)                             # the newest checkpoint, or init()
     for step in s.steps():                      # saves the state after a step when it is due
@@ -25,8 +26,8 @@ from rlx.build import keys, options as options_lib
 from rlx.core import records
 from rlx.core.options import flatten, key
 from rlx.io import (
-    checkpoint, curves, hub, metrics as io_metrics, preemption, progress, run_folder, strict_json,
-    trackers)
+    checkpoint, curves, hub, lock, metrics as io_metrics, preemption, progress, run_folder,
+    strict_json, trackers)
 from rlx.learner import hosts
 from rlx.loops import record
 from rlx.prompts import iterator
@@ -53,6 +54,7 @@ class Session(contextlib.ExitStack):
     self.options, self.workdir = options, pathlib.Path(workdir)
     self.clock = self.enter_context(contextlib.closing(progress.Clock(options.silence_s)))
     self._notice = self.enter_context(contextlib.closing(preemption.Notice()))
+    self._hold_lock()
     self.state: records.TrainState  # Set by `restore`.
     self.host, self._is_stopped = host_state.HostState(), False
 
@@ -65,7 +67,7 @@ class Session(contextlib.ExitStack):
     Raises:
       ValueError: log.baseline is no run; otherwise as `record.record` and `Checkpoints`.
     """
-    self._config = record.record(config, self.workdir, **versions)
+    self._config = record.record(config, self.workdir, steps=self.options.steps, **versions)
     self._baseline = _baseline(self.options.baseline, self._config)
     self._checkpoints = checkpoint.Checkpoints(self.workdir, max_to_keep=self.options.max_to_keep)
     self._checkpoints.check_room(_select_saved(shapes))
@@ -86,7 +88,7 @@ class Session(contextlib.ExitStack):
   def steps(self) -> Iterator[int]:
     """Yields the number of each remaining step and saves the state after it when that is due.
 
-    Ends early, with the state saved, after `stop` or SIGTERM; then it says how to resume the run.
+    Ends early, with the state saved, after `stop` or a signal; then it says how to resume the run.
     """
     total = self.options.steps
     bar = progress.Bar(total, self.state.step, is_shown=hosts.is_first())
@@ -94,7 +96,8 @@ class Session(contextlib.ExitStack):
     for step in range(self.state.step, total):
       self._step = step
       yield step
-      is_last = step + 1 == total or any(hosts.gather(self._notice.is_given)) or self._is_stopped
+      preemption.Notice.stopped_by = max(hosts.gather(self._notice.number))
+      is_last = step + 1 == total or self._is_stopped or preemption.Notice.stopped_by > 0
       if is_due(step + 1, self.options.checkpoint_every) or is_last: self._save()
       bar.note(step, compilations.take())
       bar.show(self._writer.last)
@@ -111,6 +114,20 @@ class Session(contextlib.ExitStack):
   def stop(self) -> None:
     """Ends the run after this step."""
     self._is_stopped = True
+
+  def find_summary(self, config: keys.Config) -> dict[str, Any] | None:
+    """The summary of a run in the workdir that has done all steps; None if there is none.
+
+    Raises:
+      ValueError: as `record.record`.
+    """
+    path = self.workdir / "summary.json"
+    if (run_folder.read_step(self.workdir) or 0) < self.options.steps or not path.exists():
+      return None
+    record.compare(config, self.workdir, self.options.steps)
+    if hosts.is_first():
+      print(f"rlx: all {self.options.steps} steps of {self.workdir} are done.", file=sys.stderr)
+    return strict_json.read(path)
 
   @property
   def is_done(self) -> bool:
@@ -135,6 +152,19 @@ class Session(contextlib.ExitStack):
       curves.draw(self.workdir, self._baseline)
     return summary
 
+  def _hold_lock(self) -> None:
+    """Refuses a workdir in which another run trains."""
+    error = ""
+    if hosts.is_first():
+      self.workdir.mkdir(parents=True, exist_ok=True)
+      try:
+        self.enter_context(lock.hold(self.workdir / "run.lock"))
+      except lock.Held as e:
+        error = str(e)
+    if error := hosts.gather(error)[0]:
+      raise ValueError(f"workdir={str(self.workdir)!r}: a run is writing there ({error}); end it, or "
+                       "name another folder.")
+
   def _save(self) -> None:
     self._writer.flush()  # A resumed run does not write the lines before its checkpoint again.
     self.host.seconds = self.clock.total(self.host.seconds_before)
@@ -153,8 +183,8 @@ def _baseline(path: str | None, config: dict[str, Any]) -> pathlib.Path | None:
   for name in ("config.json", "metrics.jsonl"):
     if not (folder / name).exists():
       raise ValueError(f"log.baseline={path!r}: the folder of a run; it has no {name}.")
-  before, now = (flatten(x["prompts"]) for x in (run_folder.read_config(folder), config))
-  return folder if before == now else None
+  before = flatten(run_folder.read_config(folder)["prompts"])
+  return folder if before == flatten(config["prompts"]) else None
 
 
 def restore(checkpoints: checkpoint.Checkpoints, init: Callable[[], records.TrainState],

@@ -25,10 +25,11 @@ def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | N
   """Trains to config.sft.steps steps on (prompt, target) pairs and exports the model to HF.
 
   Returns:
-    the summary, which is also written to <workdir>/summary.json; None if SIGTERM stopped the
+    the summary, which is also written to <workdir>/summary.json; None if a signal stopped the
     run before the last step. The same call then resumes it.
   """
   with session.Session(session.read_session_options(config, Options), workdir) as s:
+    if (summary := s.find_summary(config)) is not None: return summary
     run = build_sft.build_sft(config)
     s.callback(run.close)
     initial = run.init()
@@ -41,6 +42,6 @@ def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | N
       s.clock.lap("policy", policy)
       s.write({f"sft/{name}": value for name, value in metrics.items()})
     if not s.is_done: return None
-    hf.save(s.workdir / "model", run.model, s.state.policy, run.tokenizer)
+    hf.save(s.workdir / "model", run.model, s.state.policy, run.tokenizer, hf=run.hf)
     print(f"{s.workdir / 'model'}  the model; set model.path to it")
     return s.finish()

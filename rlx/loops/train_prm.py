@@ -46,9 +46,10 @@ def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | N
   Returns:
     the summary, which is also written to <workdir>/summary.json: the metrics of `measure_prm`,
     and the numbers of completions, of tokens sampled for them and of tokens trained on. None if
-    SIGTERM stopped the run before the last step.
+    a signal stopped the run before the last step.
   """
   with session.Session(session.read_session_options(config), workdir) as s:
+    if (summary := s.find_summary(config)) is not None: return summary
     run = build.build(config, learns="prm")
     s.callback(run.close)
     s.record(config, run.shapes())

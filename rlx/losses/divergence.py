@@ -10,6 +10,7 @@ from jax import Array
 
 from rlx.core import masked, ranges
 from rlx.core.method import method
+from rlx.losses import _ratio
 
 Kind = Literal["k1", "abs", "k2", "k3", "k1+", "abs+", "k2+", "k3+"]
 KINDS = get_args(Kind)
@@ -27,6 +28,9 @@ def estimate(logps_BT: Array, ref_logps_BT: Array, learn_BT: Array | None = None
   k1 and k3 are unbiased, k2 and abs are not; k3 is never negative. As a loss
   only k2 has (on policy) the gradient of the KL; a trailing + keeps the value
   and takes k2's gradient, d * grad log pi.
+
+  After the first minibatch the tokens are not the policy's own any more, and only
+  `correct_off_policy` gives the gradient of the KL.
 
   Source: Schulman 2020, "Approximating KL Divergence"; the + forms, Tang and
   Munos 2025, arXiv:2506.09477. Differs from the source: as in verl,
@@ -56,6 +60,32 @@ def estimate(logps_BT: Array, ref_logps_BT: Array, learn_BT: Array | None = None
   k2_BT = d_BT**2 / 2
   # The value is exact: x - x is 0 whatever x is.
   return jax.lax.stop_gradient(kl_BT) + (k2_BT - jax.lax.stop_gradient(k2_BT))
+
+
+def correct_off_policy(kl_BT: Array, logps_BT: Array, old_logps_BT: Array,
+                       learn_BT: Array) -> Array:
+  """KL per token from tokens drawn from the policy before the update.
+
+    rho_t kl_t,   rho_t = pi(y_t) / pi_old(y_t)
+
+  With k1 or k3 of `estimate`, the mean over the old policy's tokens is KL(policy, reference) of each
+  token whatever the policy is, so that its gradient, which goes through rho, is exact; as a loss
+  without rho, k3 is biased on policy too. With k2, abs and the forms with + it is not.
+
+  Source: DeepSeek-V3.2, arXiv:2512.02556, equation 7; the default of
+  huggingface/trl's GRPO since version 1.10. Differs from the source: the log-ratio is clamped to [-20, 20].
+
+  Args:
+    kl_BT: differentiable, nats.
+    logps_BT, old_logps_BT: of the policy being updated and before the update, nats.
+    learn_BT: bool; elsewhere the result is 0.
+  Example:
+    >>> divergence.correct_off_policy(jnp.array([[2.]]), jnp.log(jnp.array([[.5]])),
+    ...                               jnp.log(jnp.array([[.25]])), jnp.array([[True]]))
+    Array([[4.]], dtype=float32)
+  """
+  d_BT = jnp.where(learn_BT, logps_BT - old_logps_BT, 0)
+  return jnp.where(learn_BT, _ratio.importance_ratio(d_BT, 0) * kl_BT, 0)
 
 
 def adaptive_coef(coef: Array | float, kl: Array | float, *, target: float, horizon: int,

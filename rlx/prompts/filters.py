@@ -1,11 +1,55 @@
 """Filters of prompts, which are applied once, before any prompt is sampled."""
 import collections
+from collections.abc import Iterable, Iterator
 import json
 from typing import Callable
 
 from absl import logging
 
 from rlx.core import records
+
+
+def drop_unread(rows: Iterable[records.Prompt | records.Dropped],
+                name: str) -> Iterator[records.Prompt]:
+  """The prompts of a data set without the rows that it dropped; logs how many, by reason.
+
+  Args:
+    name: the data set and split, for messages.
+  Raises:
+    ValueError: it dropped all of them.
+  """
+  counts: collections.Counter[str] = collections.Counter()
+  n = 0
+  def describe() -> str:
+    return ", ".join(f"{count} {reason}" for reason, count in counts.most_common())
+  try:
+    for n, row in enumerate(rows, 1):
+      if isinstance(row, records.Dropped): counts[row.reason] += 1
+      else: yield row
+    if counts and counts.total() == n:
+      raise ValueError(f"prompts: all {n} rows of {name} are dropped: {describe()}.")
+  finally:  # Also where only the first rows are read.
+    if 0 < counts.total() < n:
+      logging.warning("prompts: dropped %d of %d rows of %s: %s.", counts.total(), n, name,
+                      describe())
+
+
+def drop_unjudged(prompts: list[records.Prompt], problems: dict[str, str],
+                  name: str) -> list[records.Prompt]:
+  """The prompts without those of public sets that cannot be judged; logs how many and the first.
+
+  Args:
+    problems: {id of a prompt: why}; those of a user's own prompts are left, to be refused.
+  Raises:
+    ValueError: all prompts are dropped.
+  """
+  kept = [p for p in prompts if not (p.is_public and p.id in problems)]
+  if dropped := [p for p in prompts if p.is_public and p.id in problems]:
+    first = f"cannot be judged, first {dropped[0].id!r}: {problems[dropped[0].id]:.120}"
+    if not kept: raise ValueError(f"prompts: all {len(prompts)} prompts of {name} {first}.")
+    logging.warning("prompts: dropped %d of %d prompts of %s: they %s.", len(dropped),
+                    len(prompts), name, first)
+  return kept
 
 
 def drop_longer(prompts: list[records.Prompt], length: Callable[[records.Prompt], int],

@@ -27,6 +27,7 @@ class PolicyLoss:
   entropy_coef: float = key("learner.entropy_coef")
   auxiliary_coef: float = key("learner.auxiliary.coef")
   kl_kind: divergence.Kind = key("kl.kind")
+  kl_off_policy: bool = key("kl.off_policy")
 
   def __call__(self, batch: records.Batch, kl_coef_B: jax.Array,
                whole: dict | None = None) -> tuple[records.Weighted, dict]:
@@ -55,6 +56,8 @@ class PolicyLoss:
       loss_BT = loss_BT + entropy.bonus(entropy_BT, learn_BT, coef=self.entropy_coef)
     if methods.has_kl_loss:
       kl_BT = divergence.estimate(logps_BT, batch.ref_logps_BT, learn_BT, kind=self.kl_kind)
+      if self.kl_off_policy:
+        kl_BT = divergence.correct_off_policy(kl_BT, logps_BT, batch.old_logps_BT, learn_BT)
       loss_BT = loss_BT + kl_coef_B[:, None] * kl_BT
     if "ref_logps_BT" in batch:
       metrics["kl_ref"] = aggregate.mean(logps_BT - batch.ref_logps_BT, learn_BT)

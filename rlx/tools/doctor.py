@@ -20,8 +20,7 @@ import numpy as np
 
 from rlx import build
 from rlx.build import (
-    keys, memory as run_memory, options as options_lib, prompts as build_prompts, validation,
-    verifiers as build_verifiers)
+    keys, memory as run_memory, options as options_lib, prompts as build_prompts, validation)
 from rlx.core import records, rng
 from rlx.evals import accuracy, best_of_n, pass_at_k, reward_model
 from rlx.io import (
@@ -109,7 +108,7 @@ def doctor(config: keys.Config, workdir: str | os.PathLike | None = None) -> lis
     if findings[-1].level == "error": return findings  # Sampling would run out of memory.
     lengths = build_prompts.prompt_lengths(config, run.texts)
     assert run.prompts is not None
-    constants = {p.id: constant for p, _, constant in build_verifiers.inspect_prompts(
+    constants = {p.id: constant for p, _, constant in build_prompts.inspect_prompts(
         config, run.prompts.all())}
     state = None
     if workdir is not None and run_folder.has_checkpoint(workdir):

@@ -105,8 +105,7 @@ def test_own_rewards_of_steps_by_loops(fn, want, options, bounds, include_last):
   learn_BT = (np.arange(8) < lengths_B[:, None]) & learn_PG.reshape(-1, 1)
   ends_BT = draw.random((24, 8)) < .4
   rewards_BT = np.where(learn_BT, draw.normal(size=(24, 8)), nan)
-  got_BT = fn(rewards_BT, ends_BT, learn_BT, learn_PG,
-              include_last=include_last, **options)
+  got_BT = fn(rewards_BT, ends_BT, learn_BT, learn_PG, include_last=include_last, **options)
   want_BT = want(rewards_BT, ends_BT, learn_BT, learn_PG, include_last, **options)
   assert (want_BT.min(), want_BT.max()) == bounds if bounds else np.abs(want_BT).max() > 1
   np.testing.assert_allclose(got_BT, want_BT, atol=1e-5)

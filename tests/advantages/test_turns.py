@@ -17,8 +17,7 @@ P, G, T = 4, 5, 20
 
 @pytest.fixture(autouse=True)
 def _float64():
-  with jax.enable_x64(True):
-    yield
+  with jax.enable_x64(True): yield
 
 
 def episodes(seed, most_turns=4):

@@ -9,8 +9,7 @@ TRANSITION = RNG.dirichlet(np.ones(STATES), (STATES, ACTIONS))
 REWARD = RNG.normal(size=(STATES, ACTIONS, STATES))
 # A tree: 0 -> 1 or 2, each -> 3 or 4, which end it.
 TREE = np.zeros((5, 2, 5))
-for state, nexts in enumerate([(1, 2), (3, 4), (3, 4)]):
-  TREE[state, [0, 1], nexts] = 1
+for state, nexts in enumerate([(1, 2), (3, 4), (3, 4)]): TREE[state, [0, 1], nexts] = 1
 PAID = np.zeros(TREE.shape)
 PAID[1, 0, 3] = 1.0  # The reward of the step from state 1 to state 3.
 

@@ -126,8 +126,7 @@ def _rope(r, family, file):
   style = r.choice(["old", "old", "new", "new", "both", "none"])
   out = {"rope_theta": theta()}
   part = r.choice([_ABSENT, 1.0, 0.5, 0.75]) if family == "phi3" else _rarely(r, [1.0], [0.5])
-  if family == "phi3":
-    out["original_max_position_embeddings"] = r.choice([_ABSENT, *_LENGTHS])
+  if family == "phi3": out["original_max_position_embeddings"] = r.choice([_ABSENT, *_LENGTHS])
   if r.random() < 0.5: out["partial_rotary_factor"], part = part, _ABSENT
   given = out.get("partial_rotary_factor", part)
   scaling = lambda: _scaling(r, family, file, 1.0 if given is _ABSENT else given)

@@ -41,8 +41,7 @@ def vocabulary(case):
     tokens = ["<unk>", "<s>", "</s>", *SPECIAL, *runs, *(f"<0x{b:02X}>" for b in range(256)),
               *pieces]
     types = [2, 3, 3] + [3] * 3 + [4] + [4] * len(runs) + [6] * 256 + [1] * len(pieces)
-    return tokens, types, [
-        -float(max(i, 0)) for i in range(len(pieces) - len(tokens), len(pieces))]
+    return tokens, types, [-float(max(i, 0)) for i in range(len(pieces) - len(tokens), len(pieces))]
   merges = fixture["merges"].tolist()
   tokens = SPECIAL + gguf_files.letters() + [m.replace(" ", "") for m in merges] + [
       "camelCase", "ĠcamelCase"]  # No merge makes these.

@@ -1,14 +1,17 @@
-"""SIGTERM: noted once, then as before."""
+"""SIGTERM and Ctrl-C: the first is noted, the second acts as before."""
 import os
 import signal
+
+import pytest
 
 from rlx.io import preemption
 
 
-def test_the_second_signal_is_handled_as_before(capsys):
-  before = signal.getsignal(signal.SIGTERM)
+@pytest.mark.parametrize("number, name", [(signal.SIGTERM, "SIGTERM"), (signal.SIGINT, "Ctrl-C")])
+def test_the_second_signal_is_handled_as_before(capsys, number, name):
+  before = [signal.getsignal(n) for n in preemption.SIGNALS]
   notice = preemption.Notice()
-  assert not notice.is_given
-  os.kill(os.getpid(), signal.SIGTERM)
-  assert notice.is_given and signal.getsignal(signal.SIGTERM) == before
-  assert "rlx: SIGTERM: this step is finished and saved" in capsys.readouterr().err
+  assert notice.number == 0
+  os.kill(os.getpid(), number)
+  assert notice.number == number and [signal.getsignal(n) for n in preemption.SIGNALS] == before
+  assert f"rlx: {name}: this step is finished and saved" in capsys.readouterr().err

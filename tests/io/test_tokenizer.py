@@ -87,8 +87,7 @@ def test_gguf_saved_for_hugging_face(tmp_path, case):
   assert again.decode(again.encode("<repo_name>")).strip() == "<repo_name>"  # Of the user.
   # All that the metadata or its name makes an end of a turn.
   assert tok.eos_ids == ((0, 2, 3) if case == "qwen2" else (0, 3, 5))
-  for text in strings.varied()[::5]:
-    assert again.encode(text) == tok.encode(text)
+  for text in strings.varied()[::5]: assert again.encode(text) == tok.encode(text)
 
 
 def test_gguf_of_smollm3(tmp_path):

@@ -86,8 +86,7 @@ def test_the_project_is_that_of_the_environment(wandb, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name, package", [
     ("wandb", "wandb"), ("mlflow", "mlflow-skinny sqlalchemy alembic")])
 @pytest.mark.parametrize("module", [None, types.ModuleType("a folder of that name")], ids=str)
-def test_a_package_that_is_missing_is_one_line_with_the_command(
-    monkeypatch, name, package, module):
+def test_a_package_that_is_missing_is_one_line_with_the_command(monkeypatch, name, package, module):
   monkeypatch.setitem(sys.modules, name, module)
   with pytest.raises(ValueError, match=rf"^log.writers=\('{name}',\): .*; "
                      f"python -m pip install {package}$"):

@@ -24,8 +24,7 @@ def _run(batch, start=None, steps=1, **options):
   params = {"w_D": jnp.zeros(3)} if start is None else start
   opt_state = transform.init(params)
   update = step.make(_loss, transform, **options)
-  for _ in range(steps):
-    params, opt_state, metrics, rows = update(params, opt_state, batch)
+  for _ in range(steps): params, opt_state, metrics, rows = update(params, opt_state, batch)
   return params, opt_state, metrics, rows
 
 
@@ -36,8 +35,7 @@ def test_any_number_of_microbatches_gives_the_same_step(options):
   whole, _, metrics, rows = _run((X_BD, MASK_B), steps=3)
   parts, _, metrics_parts, rows_parts = _run((X_BD, MASK_B), steps=3, **options)
   np.testing.assert_allclose(parts["w_D"], whole["w_D"], rtol=1e-5)
-  for k, v in metrics.items():
-    np.testing.assert_allclose(metrics_parts[k], v, rtol=1e-5)
+  for k, v in metrics.items(): np.testing.assert_allclose(metrics_parts[k], v, rtol=1e-5)
   assert rows.shape == (16,)
   np.testing.assert_allclose(rows_parts, rows, rtol=1e-5)
 
@@ -103,8 +101,7 @@ def test_losses_within_a_group_have_the_same_gradient_for_every_cut(name):
 
   expected = norm(1, 1)
   assert expected[0] > 0.01
-  for cut in ((8, 1), (2, 4)):
-    np.testing.assert_allclose(norm(*cut), expected, rtol=2e-5)
+  for cut in ((8, 1), (2, 4)): np.testing.assert_allclose(norm(*cut), expected, rtol=2e-5)
   with pytest.raises(ValueError, match="^32 rows in groups of 4 do not divide into 8 micro"):
     norm(8, 2)
 

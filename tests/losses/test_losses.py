@@ -42,8 +42,7 @@ soft = lambda x: np.log1p(np.exp(x))
 
 def test_fractional_verdicts_pair_by_order():
   outcome_PG, z_B1 = np.array([[.2, .6]]), np.array([[1.], [3.]])
-  got = prm.dpo(z_B1, np.zeros_like(z_B1), ONE[:2], outcome_PG, np.ones((1, 2), bool),
-                prm_beta=1.0)
+  got = prm.dpo(z_B1, np.zeros_like(z_B1), ONE[:2], outcome_PG, np.ones((1, 2), bool), prm_beta=1.0)
   np.testing.assert_allclose(got.total, soft(-2), rtol=1e-6)
 
 

@@ -33,12 +33,10 @@ def model(case):
   out = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
   for name, p in out.named_parameters():
     # Norms start at one and biases at zero, which would not test them.
-    if "norm" in name or "bias" in name:
-      p.data += 0.3 * torch.randn_like(p)
+    if "norm" in name or "bias" in name: p.data += 0.3 * torch.randn_like(p)
     # Probabilities of experts differ enough that rounding seldom changes which are the
     # largest, and little enough that all experts are used.
-    if name.endswith("mlp.gate.weight"):
-      p.data = 0.3 * torch.randn_like(p)
+    if name.endswith("mlp.gate.weight"): p.data = 0.3 * torch.randn_like(p)
   return out
 
 

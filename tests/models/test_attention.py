@@ -47,8 +47,7 @@ def _compare(kind, qkv, valid_BS, segments_BS=None, **options):
       _attend(qkv, valid_BS, segments_BS, kind=k, **options) for k in (kind, "blocks")])
   np.testing.assert_allclose(out[valid_BS], expected[valid_BS], atol=1e-5)
   assert all(np.abs(g).max() > 0.1 for g in expected_gradient)
-  for a, b in zip(gradient, expected_gradient):
-    np.testing.assert_allclose(a, b, atol=2e-5)
+  for a, b in zip(gradient, expected_gradient): np.testing.assert_allclose(a, b, atol=2e-5)
   return out
 
 
@@ -121,8 +120,7 @@ def cudnn(monkeypatch):
 def test_windows_and_soft_caps_of_kernels(qkv, cudnn, kind, options):
   valid_BS = np.arange(S) < np.array([110, S])[:, None]
   _compare(kind, qkv, valid_BS, **options)
-  if kind == "cudnn":
-    assert cudnn[-1]["implementation"] == "cudnn" and "mask" not in cudnn[-1]
+  if kind == "cudnn": assert cudnn[-1]["implementation"] == "cudnn" and "mask" not in cudnn[-1]
 
 
 @pytest.mark.parametrize("more", ["branches_BS", "trunks"])

@@ -183,8 +183,7 @@ def test_remat_keeps_the_gradient_and_needs_less_memory_until_backward(dtype, at
   expected, *computed = (program(params) for program in programs)
   scale = max(np.abs(x).max() for x in jax.tree.leaves(expected))
   for grads in computed:
-    jax.tree.map(functools.partial(np.testing.assert_allclose, atol=atol * scale),
-                 expected, grads)
+    jax.tree.map(functools.partial(np.testing.assert_allclose, atol=atol * scale), expected, grads)
 
 
 def test_whole_logits_of_rollouts_give_their_log_probs(params, batch):

@@ -2,18 +2,22 @@
 
 The tests list the files; a new data set needs rows in ROWS.
 """
+import functools
 import importlib
 import itertools
+import json
 import pathlib
 
 import numpy as np
 import pytest
 
 from rlx import prompts as prompts_package
+from rlx.build import sets
 from rlx.core import records, resolve
 from rlx.prompts import generated
 from rlx.prompts.datasets import chain, chain_horizon, chain_pairs, gsm8k, hendrycks_math, jsonl
 from rlx.verifiers import chain as chain_verifier
+from tests.io import strings
 
 NAMES = sorted(p.stem for p in (pathlib.Path(prompts_package.__file__).parent
                                 / "datasets").glob("[!_]*.py"))
@@ -25,16 +29,12 @@ def qa(split):
   return [dict(question=f"{split} {i}?", answer=a) for i, a in enumerate(["1", "-2", "3/4"])]
 
 
-def gsm8k_rows(split):
-  return [dict(question=f"{split} one?", answer="4 + 4 = <<4+4=8>>8\n#### 8"),
-          dict(question=f"{split} two?", answer="It costs $1,200.\n#### 1,200")]
+PUBLIC = strings.fixture("public_sets")
 
 
-def math_rows(split):
-  return [dict(problem=f"{split} {i}", solution=s, level="Level 1", type="Algebra")
-          for i, s in enumerate([
-              r"First \boxed{1}, then $\boxed{\frac{1}{2}}$.", r"So $\boxed 5$.",
-              r"It is \fbox{x^2 + 1}.", r"Thus $\boxed{\text{even}}$."])]
+def public_rows(name, split):
+  """The rows of a set's fixture: of the published shape, some of which are dropped."""
+  return json.loads(json.dumps(PUBLIC[name]["rows"]).replace("{split}", split))
 
 
 def gym_rows(split):
@@ -48,24 +48,25 @@ def chain_rows(split):
   return [dict(seed=0, index=i, n_min=1, n_max=3, ops="Mm+-*") for i in range(300)]
 
 
-def mbpp_rows(split):
-  return [dict(task_id=split, text=f"{split}: add two numbers.", test_setup_code="",
-               code="def add(a, b):\r\n  return a + b", test_list=["assert add(1, 2) == 3"])]
-
-
-ROWS = dict(chain=chain_rows, chain_horizon=chain_rows, chain_pairs=chain_rows, gsm8k=gsm8k_rows,
-            hendrycks_math=math_rows, jsonl=qa, mbpp=mbpp_rows, reasoning_gym=gym_rows, tfds=qa)
+ROWS = dict(
+    {set_.dataset: functools.partial(public_rows, name)
+     for name, set_ in reversed(sets.list_sets().items())},
+    chain=chain_rows, chain_horizon=chain_rows, chain_pairs=chain_rows, jsonl=qa,
+    reasoning_gym=gym_rows, tfds=qa)
 
 
 def load(name, split):
   module = importlib.import_module(f"rlx.prompts.datasets.{name}")
-  return list(module.prompts(ROWS[name](split), split))
+  return [p for p in module.prompts(ROWS[name](split), split) if isinstance(p, records.Prompt)]
 
 
 def right_completion(prompt):
   """A completion that states the prompt's answer as its verifier reads it."""
   if prompt.verifier.startswith("chain."):
     return chain.trace(prompt, np.random.default_rng(0), wrong_rate=0.0)
+  if prompt.verifier.startswith("code_tests.") and not prompt.answer:
+    name, _, i = prompt.id.split("/")
+    return PUBLIC[name]["solutions"][i]
   boxed = prompt.verifier.endswith(".boxed")
   return "\\boxed{" + prompt.answer + "}" if boxed else prompt.answer
 
@@ -79,7 +80,7 @@ def test_contract(name):
   assert {s: load(name, s) for s in splits} == splits, "not the same when read again"
   texts = {split: {p.text for p in prompts} for split, prompts in splits.items()}
   assert not texts["train"] & texts["test"]
-  assert all(p.text and p.answer and p.verifier for p in splits["train"])
+  assert all(p.text and (p.answer or "tests" in p.meta) and p.verifier for p in splits["train"])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -175,28 +176,26 @@ def test_chain_horizon_continues_from_the_previous_answer():
 
 
 def test_gsm8k_reads_the_number_after_the_mark():
-  one, two = gsm8k.prompts(gsm8k_rows("train"), "train")
+  one, two = load("gsm8k", "train")
   assert (one.answer, two.answer) == ("8", "1200")
-  assert one.meta["worked"] == "4 + 4 = <<4+4=8>>8"
-  with pytest.raises(ValueError, match="gsm8k: row 0 of test has no '####'"):
-    list(gsm8k.prompts([dict(question="?", answer="8")], "test"))
+  assert one.meta["worked"] == "She has 4 + 4 = <<4+4=8>>8 pens."
+  with pytest.raises(ValueError, match=r"'question': gsm8k: row 0 of test has \['answer'"):
+    list(gsm8k.prompts([dict(answer="8")], "test"))
 
 
 def test_hendrycks_math_reads_the_last_box():
-  prompts = list(hendrycks_math.prompts(math_rows("train"), "train"))
-  assert [p.answer for p in prompts] == [r"\frac{1}{2}", "5", "x^2 + 1", r"\text{even}"]
-  assert prompts[0].meta == dict(level="Level 1", type="Algebra")
-  joined = [r"$x=\boxed{3}$ or $x=\boxed{4}$.", r"\boxed{A}, \boxed{C}",
-            r"$\boxed{1}$, and $\boxed{2}$", r"\boxed{1} so $\boxed{2}$",
-            r"so $\boxed{\left\{ 1 \right.}$ and more {text}."]
+  assert load("hendrycks_math", "train")[0].meta == dict(level="Level 1", type="Algebra")
+  texts = {r"So $\boxed 5$.": "5", r"It is \fbox{x^2 + 1}.": "x^2 + 1",
+           r"$x=\boxed{3}$ or $x=\boxed{4}$.": "3 or 4", r"\boxed{A}, \boxed{C}": "A, C",
+           r"$\boxed{1}$, and $\boxed{2}$": "1, and 2", r"\boxed{1} so $\boxed{2}$": "2",
+           r"so $\boxed{\left\{ 1 \right.}$ and more {text}.": r"\left\{ 1 \right."}
   assert [p.answer for p in hendrycks_math.prompts(
-      [dict(problem="?", solution=s) for s in joined], "train")] == [
-          "3 or 4", "A, C", "1, and 2", "2", r"\left\{ 1 \right."]
+      [dict(problem="?", solution=s) for s in texts], "train")] == list(texts.values())
+  dropped, _ = hendrycks_math.prompts(
+      [dict(problem="?", solution=s) for s in ("no box", r"\boxed{open")], "test")
+  assert dropped == records.Dropped("hendrycks_math/test/0", r"without a closed \boxed{}")
   with pytest.raises(ValueError, match=r"'solution': hendrycks_math: row 0 of test has \['p"):
     list(hendrycks_math.prompts([dict(problem="?")], "test"))
-  for solution in ("no box", r"\boxed{open"):
-    with pytest.raises(ValueError, match="row 0 of test has no .boxed answer"):
-      list(hendrycks_math.prompts([dict(problem="?", solution=solution)], "test"))
 
 
 def test_columns_are_named_by_options():

@@ -57,8 +57,7 @@ def test_restoring_continues_identically(before):
   other = make()
   other.take(9)
   other.restore(state)
-  for n in (4, 7, 1, 10, 5):
-    assert ids(it.take(n)) == ids(other.take(n))
+  for n in (4, 7, 1, 10, 5): assert ids(it.take(n)) == ids(other.take(n))
 
 
 def test_restore_refuses_other_data():

@@ -36,8 +36,7 @@ def test_paired():
 
 
 def test_an_answer_that_is_missing_on_both_sides_is_no_agreement():
-  rewards_B = pseudo.paired(np.full((2, 2), -1), np.array([[1, 1], [0, 0]]),
-                        np.ones((2, 2), bool))
+  rewards_B = pseudo.paired(np.full((2, 2), -1), np.array([[1, 1], [0, 0]]), np.ones((2, 2), bool))
   np.testing.assert_array_equal(rewards_B, [0] * 4)
 
 

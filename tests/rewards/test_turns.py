@@ -17,8 +17,7 @@ B, T = 24, 16
 
 @pytest.fixture(autouse=True)
 def _float64():
-  with jax.enable_x64(True):
-    yield
+  with jax.enable_x64(True): yield
 
 
 def episodes(seed=0):

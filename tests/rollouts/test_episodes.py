@@ -119,8 +119,7 @@ def test_equals_full_forward_passes(params, rule, stops, options):
   assert len(seen) > 3  # Episodes of several lengths and ends.
 
 
-@pytest.mark.parametrize("change", [
-    dict(slots=2), dict(slots=4, chunk=2, width=9)], ids=str)
+@pytest.mark.parametrize("change", [dict(slots=2), dict(slots=4, chunk=2, width=9)], ids=str)
 @pytest.mark.parametrize("seed", [0, 1, None])
 def test_results_do_not_depend_on_slots_or_on_when_answers_arrive(params, change, seed):
   base, other = _sample(params), _sample(params, Late(seed), **change)

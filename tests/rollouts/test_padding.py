@@ -27,8 +27,7 @@ def test_prompts_must_fit(ids):
     padding.pad_left([ids], 3, 0)
 
 
-@pytest.mark.parametrize("lengths, width", [([0, 0], 4), ([4, 1], 4), ([5, 1], 8),
-                                            ([10, 2], 10)])
+@pytest.mark.parametrize("lengths, width", [([0, 0], 4), ([4, 1], 4), ([5, 1], 8), ([10, 2], 10)])
 def test_trim_keeps_every_token(lengths, width):
   out = padding.trim(_rollouts(lengths, 10), 4)
   assert out.sampler_logps_BT.shape[1] == width

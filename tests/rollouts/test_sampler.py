@@ -90,8 +90,7 @@ def test_equals_full_forward_passes(params, rule, options, more):
   assert len({tuple(c) for c in completions}) > 2  # Not all alike.
 
 
-@pytest.mark.parametrize("change", [
-    dict(chunk=T - 1, width=9), MOVING], ids=str)
+@pytest.mark.parametrize("change", [dict(chunk=T - 1, width=9), MOVING], ids=str)
 def test_results_do_not_depend_on_how_rows_are_decoded(params, change):
   base, other = _sample(params), _sample(params, **change)
   assert padding.completions(base) == padding.completions(other)
@@ -151,8 +150,7 @@ def test_each_chunk_is_one_transfer_and_nothing_is_compiled_after_warm_up(params
 
 def test_padding_is_clean_and_masks_come_from_lengths(params):
   out = _sample(params, pad_id=EOS, eos_ids=(EOS, 2))  # pad = EOS must do no harm.
-  for ids, row, logps_T in zip(padding.completions(out), out.completions_BT,
-                               out.sampler_logps_BT):
+  for ids, row, logps_T in zip(padding.completions(out), out.completions_BT, out.sampler_logps_BT):
     assert all(i not in (EOS, 2) for i in ids[:-1])
     assert (row[len(ids):] == EOS).all() and (logps_T[len(ids):] == 0).all()
   np.testing.assert_array_equal(out.action_BT.sum(1), out.completion_len_B)

@@ -156,8 +156,7 @@ def test_variants_are_configs_the_trainer_takes(model):
   assert needs()("ref_logps_BT") and not needs()("prm_logps_BT")
   assert not needs("--beta", "0")("ref_logps_BT")
   assert needs("--impl", "prime")("prm_logps_BT")
-  for field in ("prm_logps_BT", "ref_logps_BT"):
-    assert not needs("--impl", "rloo")(field)
+  for field in ("prm_logps_BT", "ref_logps_BT"): assert not needs("--impl", "rloo")(field)
 
 
 @pytest.mark.parametrize("flags, message", [

@@ -44,8 +44,7 @@ def test_figures_of_an_update_against_the_peaks_of_a_listed_device(monkeypatch, 
   assert first["first_s"] > later["s"] == sum(later["parts"].values())
   # At 1 GFLOP/s; two forward passes and a gradient, which is three.
   assert later["limit_s"] * 1e9 == pytest.approx(later["flops"])
-  assert later["gradient_mfu"] == pytest.approx(
-      0.6 * later["limit_s"] / later["parts"]["grad"])
+  assert later["gradient_mfu"] == pytest.approx(0.6 * later["limit_s"] / later["parts"]["grad"])
 
 
 def test_kernels_by_hand():

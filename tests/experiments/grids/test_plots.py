@@ -212,7 +212,6 @@ def test_compare(tmp_path, monkeypatch, capsys):
               "The same versions."):
     assert row in text, row
   assert "same | 0" not in text
-  for kind in ("png", "svg"):
-    assert (tmp_path / f"compare-a.1-b.2.{kind}").stat().st_size > 1000
+  for kind in ("png", "svg"): assert (tmp_path / f"compare-a.1-b.2.{kind}").stat().st_size > 1000
   monkeypatch.setattr(sys, "argv", ["compare", a, a])
   with pytest.raises(SystemExit, match="twice the same run"): compare.main()

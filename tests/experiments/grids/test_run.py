@@ -34,7 +34,7 @@ if arm == "bad" or (arm == "flaky" and times.read_text() == "x"):
 (folder / "stopped.json").unlink(missing_ok=True)
 if arm == "preempted" and times.read_text() == "x":
   (folder / "stopped.json").write_text("{}")
-  sys.exit(0)
+  sys.exit(143)
 (folder / "metrics.jsonl").write_text('{"step": 0, "rollouts/accuracy": 0.5}\\n')
 """
 GRID = """
