@@ -202,7 +202,7 @@ def score(model: str, reference: str | None, texts: Sequence[tuple[Any, str]], *
     if len(text) != 2 or isinstance(text, str):
       raise ValueError(f"text {i}: a pair (prompt, completion) is needed, not {text!r:.60}.")
     prompts.append(_encode(tokenizer, text[0], i))
-    _, ids = tokenizer.pair(tokenizer.decode(prompts[-1]), text[1])
+    _, ids = tokenizer.pair(tokenizer.render(text[0]), text[1])
     completions.append(ids + [tokenizer.end_id])
   longest = max(map(len, completions))
   _check_length(model, config, max(map(len, prompts)) + longest)

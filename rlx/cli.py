@@ -28,12 +28,15 @@ COMMANDS = {
                   "compile a run's programs, also for devices that are not here: target=v5e-8"),
     "doctor": ("rlx.tools.doctor:main", "CONFIG",
                "check a config on its first batch, and the metrics of a run in workdir"),
+    "data": ("rlx.tools.data:main", "CONFIG",
+             "show prompts as the model reads them, their lengths, and what is dropped"),
     "view": ("rlx.tools.view:main", "WORKDIR ...", "write a run's report, one HTML page"),
     "chat": ("rlx.api:run_chat", "MODEL", "talk to a model, or to the policy of a run's folder"),
     "convert": ("rlx.tools.convert:main", "source=MODEL to=FOLDER [key=value ...]",
                 "convert a run or a model to another format")}
 _LOOPS = ("train", "sft", "train_prm")
-_WITH_ROWS = ("train", "evaluate", "doctor")  # They take rows=FILE and reward=MODULE:FUNCTION.
+# They take rows=FILE and reward=MODULE:FUNCTION.
+_WITH_ROWS = ("train", "evaluate", "doctor", "data")
 HELP = """\
 rlx: reinforcement learning of language models with verifiable and process rewards.
 
@@ -48,8 +51,8 @@ learner.optimizer.lr=1e-4; all keys are explained in {base}.
 base=NAME applies the config's method to another model and task: toy, gsm8k, math, code or tools.
 workdir=DIR is the folder of the run; the default is the folder that CONFIG names, or runs/CONFIG in
 the current directory (for doctor: none).
-rows=FILE and reward=MODULE:FUNCTION (train, evaluate, doctor) are rows and a reward of your own;
-rows=NAME is a public set such as gsm8k, as is prompts.source=NAME.
+rows=FILE and reward=MODULE:FUNCTION (train, evaluate, doctor, data) are rows and a reward of your
+own; rows=NAME is a public set such as gsm8k, as is prompts.source=NAME.
 hosts=auto or hosts=ADDRESS:PORT,COUNT,INDEX starts one of several processes.
 """
 

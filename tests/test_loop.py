@@ -327,9 +327,11 @@ def test_completions_are_stored_token_by_token(four_steps, monkeypatch):
   rows = io_metrics.tables(four_steps[0])
   assert {r["step"] for r in rows} == {0, 1, 2, 3} and len(rows) == 4 * 8
   for r in rows:
-    assert "".join(r["tokens"]) == r["completion"]
-    assert len(r["tokens"]) == len(r["advantages"]) == len(r["log_ratio"])
-    assert r["tokens"][-1] == "" or r["finish"] == "length"
+    end = "<eos>" if r["finish"] == "eos" else ""  # What was drawn, and what verifiers read.
+    drawn = "".join(r["tokens"])
+    assert drawn.replace("<pad>", "") == r["completion"] + end and "<" not in r["completion"]
+    assert len(r["tokens"]) == len(r["advantages"]) == len(r["log_ratio"]) == r["length"]
+    assert r["prompt_tokens"] == len(r["prompt"])
   assert {r["finish"] for r in rows} == {"eos", "length"}
   monkeypatch.setattr(view.curves, "svgs", lambda *_: {})  # Of a run's: tests/test_view.py.
   assert "4 of the 4 steps" in view.view(four_steps[0]).read_text()

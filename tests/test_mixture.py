@@ -19,7 +19,7 @@ from rlx.io import metrics as io_metrics, tokenizer
 from rlx.loops import record, rl, session, train_prm
 from rlx.prompts.datasets import chain as chain_data
 from rlx.stages import host_state
-from rlx.tools import doctor, evaluate
+from rlx.tools import data, doctor, evaluate
 from rlx.verifiers import chain, format as format_lib
 from tests import test_dialogue, test_resume, tiny
 from tests.io import test_chat
@@ -87,7 +87,7 @@ def test_a_source_has_the_keys_of_prompts_but_not_what_belongs_to_another_source
 def test_a_prompt_names_its_source_and_ids_are_unique(files):
   same = dict(source=str(files / "c.jsonl"), columns=dict(verifier="format.ascii_share"))
   c = config_of(files, dict(one=same, two=same | dict(columns=dict(verifier="chain.answer"))))
-  with pytest.raises(ValueError, match="prompts.mixture.two: no held-out prompts are left: its s"):
+  with pytest.raises(ValueError, match="prompts.mixture.two: no held-out prompts are left of 3"):
     load_prompts(c)
   c.prompts.mixture.two.update(template=dict(name="few_shot", examples=(), question="h", answer=""))
   texts, train, held_out = load_prompts(c)
@@ -424,6 +424,19 @@ def test_evaluate_has_accuracy_by_source(files, whole, tmp_path, capsys):
     evaluate.evaluate(run_config(files, eval__difficulty="level"), workdir)
 
 
+def test_prompts_are_shown_by_rlx_data(files, capsys):
+  c = run_config(files)
+  c.prompts.mixture.rare.source = str(files / "leaks.jsonl")
+  figures = data.main(c)
+  assert figures["train"]["source"] == (
+      f"chain: chain, split train; letters: jsonl:{files}/{{split}}.jsonl, split train; "
+      f"rare: {files}/leaks.jsonl, split train")
+  assert figures["train"]["rows"] == 85 and figures["train"]["dropped"][
+      "duplicates"]["first"][-1]["id"].startswith("chain/")
+  named = data.main(c, examples="99")["train"]["dropped"]["duplicates"]["first"]
+  assert "rare/jsonl/train/1" in {p["id"] for p in named}
+
+
 def test_a_doctor_and_a_prm_of_a_mixture(files, tmp_path, capsys):
   c, rendered, make_example = run_config(files), [], doctor.example
   c.prompts.mixture.letters.template = dict(name="few_shot", examples=(), question="h", answer="")
@@ -465,5 +478,5 @@ def test_sft_takes_all_sources_and_no_weights(files):
   assert count(made.prompts).keys() == {"letters", "chain", "rare"}
   assert made.texts.prompt(next(p for p in made.prompts if p.source == "rare")).startswith("hc")
   c.prompts.mixture.rare.template.question = "hhhh"
-  with pytest.raises(ValueError, match="^prompts.mixture.rare: prompts.max_tokens=4: all 3 promp"):
+  with pytest.raises(ValueError, match="^prompts.mixture.rare: no held-out prompts are left of 3"):
     sft.build_sft(c)

@@ -102,7 +102,8 @@ COMPLETIONS = [
     dict(prompt=5), dict(completion=None), dict(verdict="1"), dict(finish=[]), dict(tokens=["a"]),
     dict(tokens=5), dict(tokens=[1, 2]), dict(log_ratio=[1.0]), dict(log_ratio="gone"),
     dict(verdict="gone"), dict(log_ratio=["a", "b"]), dict(advantages=None),
-    dict(advantages=[True, 1.0]), dict(beta="a"), dict(step="0")]
+    dict(advantages=[True, 1.0]), dict(beta="a"), dict(step="0"), dict(finish="late"),
+    dict(turns=[0]), dict(turns=[0, 1.5]), dict(prompt_tokens="7")]
 
 
 def _add_completion(workdir, change):
@@ -135,7 +136,7 @@ def test_damaged_lines_are_left_out_of_page_and_curves(workdir, draw_curves, cap
   assert view.view(workdir).exists() and draw_curves(workdir).exists()
   error = capsys.readouterr().err
   assert "metrics.jsonl: 16 of 18 lines cannot" in error
-  assert "completions.jsonl: 15 of 17 lines" in error
+  assert "completions.jsonl: 19 of 21 lines" in error
 
 
 @pytest.mark.parametrize("name", ["metrics.jsonl", "completions.jsonl", "summary.json"])

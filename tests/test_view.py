@@ -5,10 +5,17 @@ import math
 import re
 import shutil
 import subprocess
+import types
 
+import numpy as np
 import pytest
 
 from configs import quickstart
+from rlx.core import records, resolve
+from rlx.io import tokenizer
+from rlx.loops import rl
+from rlx.rollouts import trajectories
+from rlx.stages import outcomes, texts as texts_lib
 from rlx.tools import view
 
 HOSTILE = "</script><script>document.title='run'</script><img src=x onerror=alert(1)>"
@@ -123,8 +130,72 @@ def test_titles_hold_the_numbers_and_shades_follow_them(hostile):
            if t == "span" and "title" in a]
   # The largest of both kinds is what is shown darkest, up to the last 2% of values.
   assert spans[:4] == [
-      ("l0 a0", "log-ratio +0.1, advantage +0"), ("l0 a2", "log-ratio -0.2, advantage +1"),
-      ("l3 a4", "log-ratio +3, advantage +2"), ("l-4 a-2 none", "log-ratio -4, advantage -1")]
+      ("l0 a0 ", "log-ratio +0.1, advantage +0"), ("l0 a2 ", "log-ratio -0.2, advantage +1"),
+      ("l3 a4 ", "log-ratio +3, advantage +2"), ("l-4 a-2 end", "log-ratio -4, advantage -1")]
+
+
+def test_prompts_ends_and_what_was_read_are_shown(tmp_path):
+  numbers = dict(log_ratio=None, advantages=[1.0, 1.0, 0.0, 1.0])
+  prompt = "<|im_start|>user\n2+2<|im_end|>\n"
+  rows = [row(0, prompt=prompt, prompt_tokens=7, tokens=("a", "<|im_end|>", "tool", "<|im_end|>"),
+              turns=[0, 0, -1, 1], length=4, **numbers),
+          row(0, prompt=prompt, prompt_tokens=7, tokens=("a", "b", "c", "d"), finish="length",
+              length=4, **numbers)]
+  page = Page(view.view(write(tmp_path, rows=rows)))
+  check(page)
+  assert "<|im_start|>user↵\n2+2<|im_end|>↵\n 7 tokens" in page.text
+  assert "✓ 4 tokens, endeda<|im_end|>tool<|im_end|>" in page.text
+  assert "✓ 4 tokens, cut off at rollouts.max_tokensabcd" in page.text
+  assert [(a["class"].split()[-1], a["title"]) for t, a in page.elements
+          if t == "span" and "title" in a][:4] == [
+              ("a4", "advantage +1"), ("a4", "advantage +1"), ("read", ""), ("end", "advantage +1")]
+
+
+TEMPLATE = ("{% for t in tools or [] %}<tool>{{ t.name }}{% endfor %}{% for m in messages %}"
+            "<{{ m.role }}>{{ m.content }}{{ eos_token }}{% endfor %}"
+            "{% if add_generation_prompt %}<assistant>{% endif %}")
+
+
+@pytest.mark.parametrize("messages, tools, segments, finish, shown, said", [
+    ([dict(role="user", content="2+2")], [], [("action", "4<eos>")], "eos",
+     "<user>2+2<eos><assistant>", "4"),
+    ([dict(role="user", content="2+2")], [dict(name="sum")], [("action", "<call>4")], "length",
+     "<tool>sum<user>2+2<eos><assistant>", "<call>4"),
+    # A reply that is continued.
+    ([dict(role="user", content="2"), dict(role="assistant", content="so ")], [],
+     [("action", "4<eos>")], "eos", "<user>2<eos><assistant>so ", "4"),
+    ([dict(role="user", content="2")], [], [("action", "<call>4<eos>"), ("observation", "<tool>5"),
+                                            ("action", "7<eos>")], "eos",
+     "<user>2<eos><assistant>", "<call>4<tool>57")])
+def test_rows_are_what_the_model_read_and_drew(tmp_path, messages, tools, segments, finish, shown,
+                                               said):
+  hf = tokenizer.characters("0123456789+so um").hf
+  hf.add_special_tokens(dict(additional_special_tokens=[
+      "<user>", "<assistant>", "<tool>", "<call>"]))
+  hf.chat_template = TEMPLATE
+  tokens = tokenizer.wrap(hf)
+  template = resolve.bind("prompts.templates", dict(name="plain"), "prompts.template", n_given=1)
+  made = texts_lib.Texts(tokenizer=tokens, template=template, stops=(), answer="(.)",
+                         step_separator=None, prompt_tokens=32, completion_tokens=16)
+  prompt = records.Prompt(id="p", text="2", messages=tuple(messages), tools=tuple(tools))
+  rollouts = trajectories.rows(
+      [made.prompt_ids(prompt)], [[(kind, tokens.encode(text)) for kind, text in segments]],
+      prompt_width=32, width=16, pad_id=tokens.pad_id, finish=finish)
+  batch = records.Batch(1, **outcomes.make_columns(rollouts, np.ones(1)),
+                        advantages_BT=np.full((1, 16), 0.5))
+  run = types.SimpleNamespace(texts=made)
+  made_row, = rl.completion_rows(run, types.SimpleNamespace(rollouts=rollouts), batch, 1)
+  drawn = "".join(text for _, text in segments)
+  assert made_row["prompt"] == shown and "".join(made_row["tokens"]) == drawn
+  assert made_row["completion"] == said
+  assert made_row["prompt_tokens"] == len(made.prompt_ids(prompt))
+  assert made_row["length"] == len(tokens.encode(drawn)) == len(made_row["advantages"])
+  kinds = [kind for kind, text in segments for _ in tokens.encode(text)]
+  assert made_row["advantages"] == [0.5 * (kind == "action") for kind in kinds]
+  assert [t >= 0 for t in made_row.get("turns", [0] * len(kinds))] == [k == "action" for k in kinds]
+  page = Page(view.view(write(tmp_path, rows=[dict(step=0, **made_row)])))
+  check(page)
+  assert shown in page.text and drawn in page.text
 
 
 def test_what_is_no_number_has_no_shade_and_zeros_set_no_scale():
@@ -185,9 +256,9 @@ def test_what_differs_from_base_is_named(tmp_path):
     (dict(lines=[line(0, **{"eval/greedy": 0.125})]),
      ["not finished", "0.125 (step 0)", "1 of 100"]),
     (dict(rows=[row(0, log_ratio=None)]),
-     ["No completion with a PRM's log-ratio and a verdict", "2 tokens, eos"]),
+     ["No completion with a PRM's log-ratio and a verdict", "2 tokens, ended"]),
     (dict(rows=[row(0, log_ratio=[0.0, 0.0], advantages=[0.0, 0.0])]), ["PRM 0.50", "n = 1"]),
-    (dict(rows=[row(0, log_ratio=[], advantages=[], tokens=[])]), ["0 tokens, eos"]),
+    (dict(rows=[row(0, log_ratio=[], advantages=[], tokens=[])]), ["0 tokens, ended"]),
     (dict(rows=[row(0, log_ratio=[math.nan, 1.0])]), ["No completion with a PRM's"]),
 ], ids=["config_only", "one_step", "no_prm", "all_zero", "empty", "nan"])
 def test_what_is_not_there_is_left_out_with_a_line(tmp_path, given, said):
@@ -199,7 +270,7 @@ def test_what_is_not_there_is_left_out_with_a_line(tmp_path, given, said):
 def test_rows_that_no_run_writes_are_left_out_with_a_line(tmp_path, capsys):
   other = {k: v for k, v in row(0).items() if k != "tokens"}
   page = Page(view.view(write(tmp_path, rows=[other, row(0)])))
-  assert page.text.count("2 tokens, eos") == 1
+  assert page.text.count("2 tokens, ended") == 1
   assert "1 of 2 lines cannot be read and are left out, the first is line 1." in (
       capsys.readouterr().err)
 

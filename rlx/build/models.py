@@ -6,7 +6,7 @@ import jax
 
 from rlx.build import keys
 from rlx.core import records, rng
-from rlx.io import tokenizer as tokenizer_io, weights
+from rlx.io import hub, tokenizer as tokenizer_io, weights
 from rlx.learner import hosts, sharding
 from rlx.models import lora, transformer
 from rlx.stages import methods as methods_lib
@@ -134,6 +134,21 @@ def load_model(c: keys.Config, path: str | None, shapes: bool = False) -> Model:
   return dataclasses.replace(
       config, dtype=c.model.dtype, length=length, param_dtype=c.model.param_dtype,
       remat=c.model.remat, matmul_precision=c.model.matmul_precision), params, tokenizer
+
+
+def load_tokenizer(c: keys.Config) -> tokenizer_io.Tokenizer:
+  """The tokenizer of model.path, or of sft.fresh without one; reads no weights.
+
+  Raises:
+    ValueError: there is neither, or the tokenizer cannot be read.
+  """
+  if c.model.path is not None:
+    folder = hub.folder(c.model.path, weights=False)
+    weights.kind(folder)  # It says what a model is.
+    return tokenizer_io.load(folder)
+  if "alphabet" not in c.sft.fresh:
+    raise ValueError("model.path=None: a model; only `rlx sft` makes one, of sft.fresh.")
+  return tokenizer_io.characters(c.sft.fresh.alphabet)
 
 
 def load_sft_model(c: keys.Config) -> Model:

@@ -138,30 +138,35 @@ def note_template(texts: texts_lib.Texts, prompts: Sequence[records.Prompt]) -> 
           file=sys.stderr)
 
 
-def read_prompts(c: keys.Config, split: str) -> Iterable[records.Prompt]:
-  """Returns all prompts of a split, of the one source of a config of `list_sources`; says which
-  rows the data set dropped."""
+def read_prompts(c: keys.Config, split: str,
+                 unread: list[records.Dropped] | None = None) -> Iterable[records.Prompt]:
+  """Returns all prompts of a split, of the one source of a config of `list_sources`; the rows that
+  the data set dropped are added to `unread`, or logged without it."""
   path = c.prompts.dataset
   if isinstance(path, str) and ":" not in path: path = f"datasets.{path}.prompts"
   resolve.lookup("prompts", path, "prompts.dataset")
   dataset = resolve.bind("prompts", dict(c.prompts.columns, name=path), "prompts.columns",
                          n_given=2)
   rows = io_rows.rows(c.prompts.source, split, **c.prompts.options)
-  return filters.drop_unread(dataset(rows, split), f"{c.prompts.source}, split {split}")
+  return filters.drop_unread(dataset(rows, split), f"{c.prompts.source}, split {split}", unread)
 
 
-def _read_source(source: str, c: keys.Config, split: str) -> Iterator[records.Prompt]:
-  """Yields the prompts of a source, which they name: ids are unique within a mixture."""
-  for p in read_prompts(c, split):
-    if source:
-      meta = p.meta
-      if c.prompts.paired and "pair" in meta: meta = meta | dict(pair=f"{source}/{meta['pair']}")
-      p = dataclasses.replace(p, id=f"{source}/{p.id}", source=source, meta=meta)
-    yield p
+def _read_source(source: str, c: keys.Config, split: str, at_most: int | None = None,
+                 unread: list[records.Dropped] | None = None) -> list[records.Prompt]:
+  """The prompts of a source, which they name: ids are unique within a mixture."""
+  with name_source(source):
+    prompts = list(itertools.islice(read_prompts(c, split, unread), at_most))
+  if not source: return prompts
+  def rename(p: records.Prompt) -> records.Prompt:
+    meta = p.meta
+    if c.prompts.paired and "pair" in meta: meta = meta | dict(pair=f"{source}/{meta['pair']}")
+    return dataclasses.replace(p, id=f"{source}/{p.id}", source=source, meta=meta)
+  return list(map(rename, prompts))
 
 
 def load_prompts(c: keys.Config, texts: texts_lib.Texts,
-                 splits: Collection[str] = ("train", "eval"), *, judged: bool = False) -> Splits:
+                 splits: Collection[str] = ("train", "eval"), *, judged: bool = False,
+                 report: Callable[..., None] | None = None) -> Splits:
   """Returns (training prompts, held-out prompts), filtered and without common texts.
 
   Of a mixture these are the prompts of all sources. Among equal texts that of the first source
@@ -171,6 +176,8 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
 
   Args:
     judged: True drops prompts of public sets that their verifiers cannot judge.
+    report: is called with "train" or "eval" and what `filters.Report` is called with, for each
+      filter and each reason of a set's reader; None: what is dropped is logged.
   Raises:
     ValueError: as `read_prompts` and the filters, or no prompt of a source is left.
   """
@@ -179,49 +186,54 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
     # An episode's opening may be the same for all. The turns are those of dialogues of sft.
     if is_episode: return p.text
     return " ".join([texts.prompt(p), *(m["content"] for m in p.messages)])
-  def load(find_split: Callable[[keys.Config], str], at_most: int | None = None
+  def load(kind: str, find_split: Callable[[keys.Config], str], at_most: int | None = None
            ) -> tuple[list[records.Prompt], dict[str, int]]:
     """(prompts, {source: number of its rows})."""
-    kept: list[records.Prompt] = []
-    counts = {}
-    for name, part in sources.items():
-      if name and not find_split(part): continue
-      with name_source(name):
-        rows = list(itertools.islice(_read_source(name, part, find_split(part)), at_most))
-        kept += filters.drop_longer(
-            rows, lambda p: len(texts.prompt_ids(p)), c.prompts.max_tokens)
-      counts[name] = len(rows)
-    kept = filters.drop_duplicates(kept, read, is_episode=is_episode)
-    problems = find_problems(c, [p for p in kept if p.is_public]) if judged else {}
-    judgeable: list[records.Prompt] = []
-    for name, part in sources.items():
-      with name_source(name):
-        judgeable += filters.drop_unjudged([p for p in kept if p.source == name], problems,
-                                           f"{part.prompts.source}, split {find_split(part)}")
-    return judgeable, counts
+    note = functools.partial(report, kind) if report else None
+    unread: list[records.Dropped] | None = [] if report else None
+    of = {name: _read_source(name, part, split, at_most, unread)
+          for name, part in sources.items() if (split := find_split(part)) or not name}
+    prompts = [p for some in of.values() for p in some]
+    for reason in dict.fromkeys(row.reason for row in unread or ()):
+      rows = [row for row in unread or () if row.reason == reason]
+      if note: note(reason, [*prompts, *rows], prompts)
+    kept = filters.drop_longer(prompts, lambda p: len(texts.prompt_ids(p)), c.prompts.max_tokens,
+                               report=note or filters.log_dropped)
+    kept = filters.drop_duplicates(kept, read, is_episode=is_episode,
+                                   report=note or filters.log_dropped)
+    if judged:
+      shown = ("prompts.mixture" if c.prompts.mixture else
+               f"{c.prompts.source}, split {find_split(c)}")
+      kept = filters.drop_unjudged(
+          kept, find_problems(c, [p for p in kept if p.is_public]), shown, report=note)
+    return kept, {name: len(some) for name, some in of.items()}
   train: list[records.Prompt] = []
   held_out: list[records.Prompt] = []
   if "eval" in splits:
     # Reads twice as many rows as held-out prompts are wanted, because the filters drop some.
     at_most = 2 * c.eval.prompts if weights or len(sources) == 1 else None
-    held_out, counts = load(lambda part: part.eval.split, at_most)
-    _check_left(counts, held_out, "held-out")
+    held_out, counts = load("eval", lambda part: part.eval.split, at_most)
+    _check_left(c, counts, held_out, "held-out")
     held_out = _share_out(held_out, weights or counts, c.eval.prompts)
   if "train" in splits:
-    train, counts = load(lambda part: part.prompts.split)
-    train = filters.drop_held_out(train, held_out, read)
-    _check_left(counts, train, "training")
+    train, counts = load("train", lambda part: part.prompts.split)
+    train = filters.drop_held_out(
+        train, held_out, read,
+        report=functools.partial(report, "train") if report else filters.log_dropped)
+    _check_left(c, counts, train, "training")
     train = [p for name, part in sources.items() for p in itertools.islice(
         (p for p in train if p.source == name), part.prompts.limit)]
   return train, held_out
 
 
-def _check_left(sources: Collection[str], prompts: list[records.Prompt], kind: str) -> None:
-  """Checks that prompts of each source of a mixture are left."""
-  if empty := sorted(set(sources) - {p.source for p in prompts} - {""}):
-    raise ValueError(f"prompts.mixture.{empty[0]}: no {kind} prompts are left: its split has none, "
-                     "or only those of another source or split; split and eval_split name the "
-                     "splits of a source (eval_split='': none).")
+def _check_left(c: keys.Config, counts: Mapping[str, int], prompts: list[records.Prompt],
+                kind: str) -> None:
+  """Checks that prompts of each source of a mixture are left; `counts` are those of their rows."""
+  if empty := sorted(set(counts) - {p.source for p in prompts} - {""}):
+    raise ValueError(
+        f"prompts.mixture.{empty[0]}: no {kind} prompts are left of {counts[empty[0]]}; they are "
+        f"longer than prompts.max_tokens={c.prompts.max_tokens}, or those of another source or "
+        "split. split and eval_split name the splits of a source (eval_split='': none).")
 
 
 def _share_out(prompts: list[records.Prompt], weights: Mapping[str, float],
@@ -254,9 +266,10 @@ def _check_weights(c: keys.Config, draw: int, prompts: list[records.Prompt]) -> 
 
 
 def load_and_check_prompts(c: keys.Config, draw: int, texts: texts_lib.Texts,
-                           splits: Collection[str]) -> Splits:
-  """Returns (training prompts, held-out prompts) after a check that there are enough of them."""
-  train_prompts, eval_prompts = load_prompts(c, texts, splits, judged=True)
+                           splits: Collection[str], report: Callable[..., None] | None = None
+                           ) -> Splits:
+  """As `load_prompts`, after a check that there are enough prompts."""
+  train_prompts, eval_prompts = load_prompts(c, texts, splits, judged=True, report=report)
   source = "prompts.mixture" if c.prompts.mixture else f"prompts.source={c.prompts.source!r}"
   if "eval" in splits and not eval_prompts:
     raise ValueError(f"eval.split={c.eval.split!r} of {source} has no prompts.")

@@ -62,13 +62,8 @@ class Sft:
   def _play(self, i: int) -> tuple[list, list]:
     """The episode of a prompt; it is kept, because an environment takes longer than a text."""
     if i not in self._episodes:
-      p = self.prompts[i]
-      draw = np.random.default_rng([self.seed, rng.number("sft"), rng.number(p.id)])
-      target = self.demonstrate(p, draw)
-      if self.dialogues: self._episodes[i] = self.dialogues.play(p, target)
-      else:  # Beside dialogues of several turns.
-        ids, target_ids = self.texts.example(self.texts.prompt(p), target)
-        self._episodes[i] = ids, [("action", target_ids)]
+      self._episodes[i] = play(self.prompts[i], self.texts, self.dialogues, self.demonstrate,
+                               self.seed)
     return self._episodes[i]
 
   @functools.cached_property
@@ -112,16 +107,12 @@ def build_sft(config: keys.Config) -> Sft:
   model_config = build_models.choose_attention(c, model_config, mesh, c.model.path, group=1)
   texts, dialogues = build_prompts.texts_and_dialogues(c, tokenizer)
   tokenizer = texts.tokenizer  # With the variables of its chat template.
-  asked = _ask_without_replies(texts)
+  asked = leave_out_replies(texts)
   prompts, _ = build_prompts.load_prompts(c, asked)
   if dialogues: dialogues.start(tokenizer, prompts[0])
   build_prompts.note_template(asked, prompts)
-  written = {}
-  for i, p in enumerate(prompts):
-    try:
-      if _is_dialogue(p): written[i] = texts.dialogue(p)
-    except ValueError as e:
-      raise ValueError(f"prompt {p.id!r}: {e}") from None
+  written = {i: play(p, texts, dialogues, demonstrate, c.seed)
+             for i, p in enumerate(prompts) if is_dialogue(p)}
   return options_lib.read_options(
       Sft, c, model=build_models.adapt_to_mesh(model_config, mesh), params=params,
       tokenizer=tokenizer, texts=texts, prompts=prompts, demonstrate=demonstrate,
@@ -129,20 +120,39 @@ def build_sft(config: keys.Config) -> Sft:
       hf=None if c.model.path is None else weights.open_model(c.model.path)[1])
 
 
-def _ask_without_replies(texts: texts_lib.Texts) -> texts_lib.Texts:
-  """Texts whose prompts of dialogues end before the first reply."""
+def play(prompt: records.Prompt, texts: texts_lib.Texts, dialogues: dialogue.Dialogues | None,
+         demonstrate: resolve.UserFunction, seed: int) -> tuple[list, list]:
+  """(token ids of a prompt, segments) of what is learned of it: `demonstrate` as in `Sft`.
+
+  Raises:
+    ValueError: the chat template does not keep the replies of a dialogue, or they are too long.
+  """
+  if is_dialogue(prompt):
+    try:
+      return texts.dialogue(prompt)
+    except ValueError as e:
+      raise ValueError(f"prompt {prompt.id!r}: {e}") from None
+  target = demonstrate(prompt, np.random.default_rng(
+      [seed, rng.number("sft"), rng.number(prompt.id)]))
+  if dialogues: return dialogues.play(prompt, target)
+  ids, target_ids = texts.example(texts.prompt(prompt), target)
+  return ids, [("action", target_ids)]
+
+
+def leave_out_replies(texts: texts_lib.Texts) -> texts_lib.Texts:
+  """Texts whose prompt of a dialogue is what stands before its first reply."""
   return dataclasses.replace(
       texts, template=lambda p: texts.template(_strip_replies(p)),
-      sources={name: _ask_without_replies(own) for name, own in texts.sources.items()})
+      sources={name: leave_out_replies(own) for name, own in texts.sources.items()})
 
 
-def _is_dialogue(prompt: records.Prompt) -> bool:
+def is_dialogue(prompt: records.Prompt) -> bool:
   """Whether the messages have the replies to learn, and no column has another one."""
   return bool(prompt.messages) and prompt.messages[-1]["role"] == "assistant" and not prompt.answer
 
 
 def _strip_replies(prompt: records.Prompt) -> records.Prompt:
   """The prompt of a dialogue: what stands before the first reply."""
-  if not _is_dialogue(prompt): return prompt
+  if not is_dialogue(prompt): return prompt
   roles = [m["role"] for m in prompt.messages]
   return dataclasses.replace(prompt, messages=prompt.messages[:roles.index("assistant")])

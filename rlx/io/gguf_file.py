@@ -46,7 +46,8 @@ class Tensor:
     for row in range(0, stop - start, step):
       n = min(step, stop - start - row)
       x = np.fromfile(self.file, np.uint8, n * size, offset=self.start + (start + row) * size)
-      out[row:row + n] = gguf.dequantize(x.reshape(n, *lead, self.width), self.kind)
+      with np.errstate(invalid="ignore"):  # `tables.check_finite` refuses it.
+        out[row:row + n] = gguf.dequantize(x.reshape(n, *lead, self.width), self.kind)
     if self.added: out += np.float32(self.added)
     return out[0][rows] if is_flat else out
 

@@ -11,7 +11,7 @@ from rlx.io import gguf
 
 if TYPE_CHECKING: import transformers
 
-_UNKNOWN, _CONTROL, _USER = 2, 3, 4  # token_type in llama.cpp
+_UNKNOWN, _CONTROL, _USER, _UNUSED = 2, 3, 4, 5  # token_type in llama.cpp
 _LONGEST = 1000  # Characters of a token; all ways to split it are tried.
 _BEST = 1e9  # A score above those of files.
 _BYTES = tuple(f"<0x{b:02X}>" for b in range(256))
@@ -127,11 +127,17 @@ def build(description: Description) -> "transformers.PreTrainedTokenizerFast":
   return hf
 
 
+def _without_padding(tokens, get):
+  """{token: id} without the names that llama.cpp gives to rows of the embedding without a token."""
+  return {t: i for i, (t, x) in enumerate(zip(tokens, get("token_type")))
+          if x != _UNUSED or t != f"[PAD{i}]"}
+
+
 def _byte_level(tokens, get):
   import tokenizers
   kind, pre = _PRE[get("pre")], tokenizers.pre_tokenizers
   core = tokenizers.Tokenizer(tokenizers.models.BPE(
-      vocab={t: i for i, t in enumerate(tokens)},
+      vocab=_without_padding(tokens, get),
       merges=[tuple(m.split(" ")) for m in get("merges")], ignore_merges=kind.whole))
   first = (pre.Digits(individual_digits=True) if kind.cut is None
            else pre.Split(tokenizers.Regex(kind.cut), "isolated"))
@@ -147,13 +153,14 @@ def _sentence_piece(tokens, get):
   # transformers has a function of the module's name too.
   from transformers.convert_slow_tokenizer import generate_merges
   normalizers, decoders = tokenizers.normalizers, tokenizers.decoders
-  usable = {t: i for i, (t, x) in enumerate(zip(tokens, get("token_type")))
-            if x not in (_UNKNOWN, _CONTROL)}
+  vocabulary = _without_padding(tokens, get)
+  usable = {t: i for t, i in vocabulary.items()
+            if get("token_type")[i] not in (_UNKNOWN, _CONTROL)}
   # Runs of spaces in Gemma, tokens of the user, have no scores: the longest is first.
   scores = {t: _BEST + len(t) if get("token_type")[i] == _USER else get("scores")[i]
             for t, i in usable.items()}
   core = tokenizers.Tokenizer(tokenizers.models.BPE(
-      vocab={t: i for i, t in enumerate(tokens)}, byte_fallback=True,
+      vocab=vocabulary, byte_fallback=True,
       merges=generate_merges(usable, scores)))
   has_prefix = get("add_space_prefix", True)
   core.normalizer = normalizers.Sequence(

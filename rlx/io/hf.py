@@ -12,8 +12,8 @@ from rlx.models.families import _config
 
 SHARD_BYTES = 5 * 10**9
 # Fields of DecoderConfig that belong to a run, not to a model.
-_RUN_FIELDS = ("dtype", "param_dtype", "length", "lora_scale", "kv_copies", "attention", "remat",
-               "platform", "rows", "heads")
+_RUN_FIELDS = ("dtype", "param_dtype", "outside", "length", "lora_scale", "kv_copies", "attention",
+               "remat", "platform", "rows", "heads")
 
 
 def load(path: str | pathlib.Path,

@@ -11,20 +11,22 @@ import sys
 from rlx import configs
 from rlx.io import terminal
 
-# Config, weights and tokenizer in the top folder; no pickles, no second copy of the weights.
-_FILES = ("config.json", "generation_config.json", "*.safetensors",
-          "*.safetensors.index.json", "tokenizer*", "special_tokens_map.json",
+# Config, tokenizer and weights in the top folder; no pickles, no second copy of the weights.
+_FILES = ("config.json", "generation_config.json", "tokenizer*", "special_tokens_map.json",
           "added_tokens.json", "vocab.json", "merges.txt", "chat_template.jinja")
+_WEIGHTS = ("*.safetensors", "*.safetensors.index.json")
 _NOT = ("*/*", "consolidated*")
 
 
-def folder(path: str | pathlib.Path) -> pathlib.Path:
+def folder(path: str | pathlib.Path, *, weights: bool = True) -> pathlib.Path:
   """The pathlib.Path of a model's files: a local path, or the snapshot of an hf: path.
 
   What comes with rlx, such as configs/models/NAME, exists in every working directory. Files that
   are not cached are downloaded, and the hub is asked once per process. If it does not answer, the
   newest cached commit of the revision is used, and a line on stderr says so.
 
+  Args:
+    weights: False: those of an hf: path are not downloaded.
   Raises:
     ValueError: the repository or revision does not exist or may not be read, it has no
       safetensors, a download was interrupted, or the hub does not answer and nothing is cached.
@@ -33,11 +35,11 @@ def folder(path: str | pathlib.Path) -> pathlib.Path:
     folder_ = pathlib.Path(path)
     if folder_.exists() or folder_.parts[:1] != ("configs",): return folder_
     return pathlib.Path(configs.__path__[0], *folder_.parts[1:])
-  return _snapshot(path)
+  return _snapshot(path, weights)
 
 
 @functools.cache
-def _snapshot(path):
+def _snapshot(path, weights):
   """The folder of an hf: path. Raises as `folder`."""
   import huggingface_hub
   from huggingface_hub import errors, utils
@@ -60,15 +62,15 @@ def _snapshot(path):
     _check(path, [x.rfilename for x in info.siblings or []])
   try:
     folder_ = pathlib.Path(huggingface_hub.snapshot_download(
-        name, revision=revision or None, allow_patterns=list(_FILES), ignore_patterns=list(_NOT),
-        local_files_only=why is not None))
+        name, revision=revision or None, allow_patterns=[*_FILES, *_WEIGHTS * weights],
+        ignore_patterns=list(_NOT), local_files_only=why is not None))
   except Exception as e:
     if why: raise ValueError(f"{path}: {why}, and the cache has no complete copy of it.") from e
     if getattr(e, "errno", None) is not None: raise  # A full disk, say.
     raise ValueError(f"{path}: {_reason(e, name)}; downloaded parts are kept, run again to "
                      "continue.") from e
   if why:
-    _check(path, [p.name for p in folder_.iterdir()])
+    if weights: _check(path, [p.name for p in folder_.iterdir()])
     print(terminal.line(f"rlx: {path}: {why}; the cached commit {folder_.name} is used."),
           file=sys.stderr)
   return folder_

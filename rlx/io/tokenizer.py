@@ -82,26 +82,40 @@ class Tokenizer:
     return ids, self.encode(completion, add_bos=False)
 
   def decode(self, ids: Sequence[int]) -> str:
-    """Ids -> text without special tokens, otherwise exact."""
-    return self.hf.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    """Ids -> the text that rewards, stop strings and environments read.
 
-  def pieces(self, ids: Sequence[int]) -> list[str]:
-    """The text that each id adds; joined they equal `decode(ids)`.
+    It has every token, also special ones, except for those that end a completion, pad, or are the
+    BOS that this tokenizer adds; otherwise it is exact. Libraries that leave out all special tokens
+    hide marks that some tokenizers have as special tokens, such as Mistral's [TOOL_CALLS] or
+    <|python_tag|> of Llama 3; with all of them, a format that ends with </answer> is missed.
+    """
+    return self.show([i for i in ids if i not in self._without_text])
+
+  @functools.cached_property
+  def _without_text(self) -> frozenset[int]:
+    return frozenset(i for i in (*self.eos_ids, self.pad_id, self.bos_id) if i is not None)
+
+  def show(self, ids: Sequence[int]) -> str:
+    """Ids -> text with all special tokens, as a model reads or writes it."""
+    return self.hf.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+
+  def pieces(self, ids: Sequence[int], *, shows: bool = False) -> list[str]:
+    """The text that each id adds; joined they equal `decode(ids)`, or with `shows` `show(ids)`.
 
     A character that several ids encode belongs to the last of them.
     """
-    out, start = [], 0
+    decode, out, start = self.show if shows else self.decode, [], 0
     for end in range(1, len(ids) + 1):
-      text = self.decode(ids[start:end])
+      text = decode(ids[start:end])
       if text.endswith("\ufffd") and end < len(ids):  # An incomplete character.
         out.append("")
       else:
         out.append(text)
         start = end
-    whole = self.decode(ids)
+    whole = decode(ids)
     if "".join(out) == whole: return out
     # The decoder depends on neighbours, as SentencePiece's does at spaces.
-    ends = [len(self.decode(ids[:n])) for n in range(1, len(ids))] + [len(whole)]
+    ends = [len(decode(ids[:n])) for n in range(1, len(ids))] + [len(whole)]
     return [whole[a:b] for a, b in zip([0] + ends, ends)]
 
   def chat(self, messages: Sequence[Mapping[str, Any]], *, opens: bool = True,

@@ -34,11 +34,22 @@ def load(path: str | pathlib.Path, *, dtype: str = "float32", shapes: bool = Fal
     config, _, leaves = _open_folder(path, "model.path")
     config, params = tables.load(config, leaves, dtype)
   text = tokenizer.load(folder)
-  # A model may have more rows than tokens: some pad their embedding.
-  if (last := max([*text.vocabulary.values(), *text.eos_ids])) >= config.vocab_size:
-    raise ValueError(f"{folder}: the tokenizer has token {last}, the embedding only rows 0 "
+  return match_tokens(config, text, folder), params, text
+
+
+def match_tokens(config: transformer.DecoderConfig, text: tokenizer.Tokenizer,
+                 source: object) -> transformer.DecoderConfig:
+  """The config of a model that never draws ids which its tokenizer does not have.
+
+  Raises:
+    ValueError: the tokenizer has tokens that the model does not have; `source` is named.
+  """
+  ids = sorted({*text.vocabulary.values(), *text.eos_ids})
+  if ids[-1] >= config.vocab_size:
+    raise ValueError(f"{source}: the tokenizer has token {ids[-1]}, the embedding only rows 0 "
                      f"to {config.vocab_size - 1}.")
-  return config, params, text
+  gaps = zip([-1, *ids], [*ids, config.vocab_size])
+  return dataclasses.replace(config, outside=tuple((a + 1, b) for a, b in gaps if b > a + 1))
 
 
 def open_model(path: str | pathlib.Path, key: str = "model.path") -> tuple[

@@ -124,23 +124,32 @@ def measure_accuracy(run: build.Run, state: records.TrainState, stream: str, rep
 
 def completion_rows(run: build.Run, annotated: annotate.Annotated, batch: records.Batch,
                     n: int) -> list[dict]:
-  """The first n completions of the batch as rows of a table, with their rewards."""
+  """The first n completions of the batch as rows of a table, with their rewards.
+
+  `prompt` and `tokens` have all special tokens, as the model read and drew them; `completion` is
+  the text that verifiers read. Tokens of an observation have the turn -1 and numbers 0.
+  """
   rollouts, tokenizer = annotated.rollouts, run.texts.tokenizer
   x, batch = rollouts.prompt_width, hosts.fetch(batch)
-  prompts = [tokenizer.decode(ids[x - k:x]) for ids, k in zip(
+  prompts = [tokenizer.show(ids[x - k:x]) for ids, k in zip(
       rollouts.tokens_BS[:n], rollouts.prompt_len_B)]
   process_BT = (batch.prm_logps_BT - batch.prm_ref_logps_BT if "prm_logps_BT" in batch else None)
   rows = []
   for b, (prompt, ids) in enumerate(zip(prompts, padding.completions(rollouts)[:n])):
-    mask_T, verdict = batch.action_BT[b], float(batch.outcome_B[b])
+    verdict = float(batch.outcome_B[b])
+    # pylint: disable=cell-var-from-loop
+    def list_numbers(x_BT: np.ndarray) -> list[float]:
+      x_T = np.where(batch.action_BT[b], x_BT[b], 0.0)[:len(ids)]
+      return x_T.astype(float).round(4).tolist()
+    turns = {} if rollouts.turn_BT is None else dict(turns=rollouts.turn_BT[b][:len(ids)].tolist())
     rows.append(dict(
-        prompt=prompt, completion=tokenizer.decode(ids),
-        verdict=None if np.isnan(verdict) else verdict,
-        finish=records.FINISH[int(rollouts.finish_B[b])], tokens=tokenizer.pieces(ids),
-        log_ratio=None if process_BT is None else
-        process_BT[b][mask_T].astype(float).round(4).tolist(),
+        prompt=prompt, prompt_tokens=int(rollouts.prompt_len_B[b]),
+        completion=tokenizer.decode(ids), verdict=None if np.isnan(verdict) else verdict,
+        finish=records.FINISH[int(rollouts.finish_B[b])], length=len(ids),
+        tokens=tokenizer.pieces(ids, shows=True), **turns,
+        log_ratio=None if process_BT is None else list_numbers(process_BT),
         beta=None if process_BT is None else round(float(batch.prm_beta_B[0]), 6),
-        advantages=batch.advantages_BT[b][mask_T].astype(float).round(4).tolist()))
+        advantages=list_numbers(batch.advantages_BT)))
   return rows
 
 

@@ -282,7 +282,8 @@ def step(weights, config, tokens_W, positions_W, prompts_, suffix, live_WT, colu
   x_DW = transformer.rms_norm(x_DW, weights["norm_D1"], config.norm_eps, axis=0)
   logits_VW = jnp.matmul(weights["head_VD"], x_DW,
                          preferred_element_type=transformer.widen(config.dtype))
-  return attention.soft_cap(_keep_apart(logits_VW), config.logit_softcap).T, written
+  logits_VW = attention.soft_cap(_keep_apart(logits_VW), config.logit_softcap)
+  return transformer.leave_out(config, logits_VW, axis=0).T, written
 
 
 def _keep_apart(x):

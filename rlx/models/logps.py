@@ -119,7 +119,7 @@ def from_hidden(params, config, hidden_BTD, targets_BT, mask_BT, *, temperature=
 _LEAVES = {True: ("embed", "w_VD"), False: ("head", "w_DV")}
 
 
-def distribution_statistics(logits_UV, targets_U, statistics):
+def distribution_statistics(logits_UV, targets_U, statistics, is_outside_V=None):
   """What methods read of a distribution, other than the token's log-prob and the entropy.
 
     mean            1/V sum_v log p_v
@@ -133,6 +133,7 @@ def distribution_statistics(logits_UV, targets_U, statistics):
 
   Args:
     statistics: tuple of (name, *options), such as (("mean",), ("top", 3)).
+    is_outside_V: ids that do not count in the mean; None: all count.
   Returns:
     a tuple of float32 arrays in the order of `statistics`, [U] and, for top, [U, n]; nats.
   """
@@ -148,7 +149,11 @@ def distribution_statistics(logits_UV, targets_U, statistics):
     return jnp.where(target_U >= least_U1[..., 0],
                      target_U - jax.nn.logsumexp(kept_UV, axis=-1), REMOVED)
 
-  functions = dict(mean=lambda: jnp.mean(logits_UV, axis=-1) - norm_U,
+  def mean():
+    counts_V = None if is_outside_V is None else ~is_outside_V
+    return jnp.mean(logits_UV, axis=-1, where=counts_V) - norm_U
+
+  functions = dict(mean=mean,
                    squared=lambda: jnp.sum(jnp.exp(2 * (logits_UV - norm_U[..., None])), axis=-1),
                    logit=lambda: target_U, top=top, min_p=min_p)
   return tuple(functions[name](*options) for name, *options in statistics)
@@ -217,6 +222,7 @@ def _score_shard(options, head, hidden_BTD, targets_BT):
   """What `_score` returns, and the logarithms of the sums of exp(logits), on one device."""
   config, temperature, chunk_size, with_entropy, statistics = options
   name, leaf = _LEAVES[config.tied_head]
+  outside_V = transformer.is_outside(config) if config.outside else None
   split, join = _chunks(targets_BT.shape, chunk_size)
 
   def chunk(xs):
@@ -228,7 +234,8 @@ def _score_shard(options, head, hidden_BTD, targets_BT):
     if with_entropy:
       probs_UV = jnp.exp(logits_UV - norm_U[:, None])
       entropy_U = norm_U - jnp.sum(probs_UV * logits_UV, axis=-1)
-    others = distribution_statistics(logits_UV, targets_U, statistics) if statistics else ()
+    others = distribution_statistics(logits_UV, targets_U, statistics,
+                                     outside_V) if statistics else ()
     return (chosen_U - norm_U, entropy_U, *others), norm_U
 
   return jax.tree.map(join, jax.lax.map(chunk, (split(hidden_BTD), split(targets_BT))))
@@ -238,6 +245,7 @@ def _pull_back(options, head, hidden_BTD, targets_BT, norm_BT, entropy_BT, cotan
   """Gradients of the head, with an axis for devices before it, and of the hidden states."""
   config, temperature, chunk_size, with_entropy, statistics = options
   name, leaf = _LEAVES[config.tied_head]
+  outside_V = transformer.is_outside(config) if config.outside else None
   split, join = _chunks(targets_BT.shape, chunk_size)
 
   def chunk(d_head, xs):
@@ -255,7 +263,7 @@ def _pull_back(options, head, hidden_BTD, targets_BT, norm_BT, entropy_BT, cotan
                    + masked.where_valid(d_logps_U[:, None], is_target_UV))
     if statistics:
       _, pull_others = jax.vjp(
-          lambda x: distribution_statistics(x, targets_U, statistics), logits_UV)
+          lambda x: distribution_statistics(x, targets_U, statistics, outside_V), logits_UV)
       d_logits_UV = d_logits_UV + pull_others(tuple(d_others))[0]
     d_chunk, d_hidden_UD = pull(d_logits_UV)
     return d_head + d_chunk, d_hidden_UD

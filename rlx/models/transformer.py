@@ -55,6 +55,7 @@ class DecoderConfig:
   experts_per_token: int = 0
   norm_topk: bool = True         # The weights of a token's experts sum to 1.
   # Set by a run.
+  outside: tuple = ()            # (first, end) of ids that the tokenizer does not have; `leave_out`
   length: int = 0                # tokens of its longest sequence; see `frequencies`
   dtype: str = "float32"         # of activations and key-value cache
   param_dtype: str = "float32"   # of parameters made by init
@@ -236,8 +237,29 @@ def logits(params, config, hidden):
   dtype = jnp.dtype(config.dtype)
   spec, w = (("...D,VD->...V", params["embed"]["w_VD"]) if config.tied_head
              else ("...D,DV->...V", params["head"]["w_DV"]))
-  return attention.soft_cap(attention.multiply(spec, hidden.astype(dtype), w.astype(dtype)),
-                            config.logit_softcap)
+  return leave_out(config, attention.soft_cap(
+      attention.multiply(spec, hidden.astype(dtype), w.astype(dtype)), config.logit_softcap))
+
+
+OUTSIDE = -1e9  # Its exp is 0 in float32 at any temperature that is used, and 0 times it is 0.
+
+
+def leave_out(config, logits, axis=-1):
+  """Logits with OUTSIDE at the ids that the tokenizer does not have; unchanged if it has all.
+
+  Checkpoints may have more rows of the embedding than there are tokens, such as Qwen2.5's 151,936
+  for 151,665. Such an id then has probability 0 and no gradient, in sampler and trainer alike.
+  """
+  if not config.outside: return logits
+  shape = [1] * logits.ndim
+  shape[axis] = -1
+  return jnp.where(is_outside(config).reshape(shape), OUTSIDE, logits)
+
+
+def is_outside(config):
+  """bool [V], numpy: the ids that the tokenizer does not have."""
+  ids_V = np.arange(config.vocab_size)
+  return np.any([(first <= ids_V) & (ids_V < end) for first, end in config.outside], axis=0)
 
 
 def activate(config, gate, up):

@@ -8,13 +8,25 @@ from absl import logging
 
 from rlx.core import records
 
+Report = Callable[[str, list, list[records.Prompt]], None]
 
-def drop_unread(rows: Iterable[records.Prompt | records.Dropped],
-                name: str) -> Iterator[records.Prompt]:
+
+def log_dropped(reason: str, prompts: list[records.Prompt], kept: list[records.Prompt]) -> None:
+  """Warns of prompts that a filter drops, by their source: the report of all filters by default."""
+  left = collections.Counter(p.source for p in kept)
+  for source, n in collections.Counter(p.source for p in prompts).items():
+    if dropped := n - left[source]:
+      of = source and f" of {source}"
+      logging.warning("%d of %d prompts%s dropped: %s.", dropped, n, of, reason)
+
+
+def drop_unread(rows: Iterable[records.Prompt | records.Dropped], name: str,
+                unread: list[records.Dropped] | None = None) -> Iterator[records.Prompt]:
   """The prompts of a data set without the rows that it dropped; logs how many, by reason.
 
   Args:
     name: the data set and split, for messages.
+    unread: gets these rows, and nothing is logged.
   Raises:
     ValueError: it dropped all of them.
   """
@@ -24,18 +36,20 @@ def drop_unread(rows: Iterable[records.Prompt | records.Dropped],
     return ", ".join(f"{count} {reason}" for reason, count in counts.most_common())
   try:
     for n, row in enumerate(rows, 1):
-      if isinstance(row, records.Dropped): counts[row.reason] += 1
+      if isinstance(row, records.Dropped):
+        counts[row.reason] += 1
+        if unread is not None: unread.append(row)
       else: yield row
     if counts and counts.total() == n:
       raise ValueError(f"prompts: all {n} rows of {name} are dropped: {describe()}.")
   finally:  # Also where only the first rows are read.
-    if 0 < counts.total() < n:
+    if unread is None and 0 < counts.total() < n:
       logging.warning("prompts: dropped %d of %d rows of %s: %s.", counts.total(), n, name,
                       describe())
 
 
 def drop_unjudged(prompts: list[records.Prompt], problems: dict[str, str],
-                  name: str) -> list[records.Prompt]:
+                  name: str, *, report: Report | None = None) -> list[records.Prompt]:
   """The prompts without those of public sets that cannot be judged; logs how many and the first.
 
   Args:
@@ -47,17 +61,20 @@ def drop_unjudged(prompts: list[records.Prompt], problems: dict[str, str],
   if dropped := [p for p in prompts if p.is_public and p.id in problems]:
     first = f"cannot be judged, first {dropped[0].id!r}: {problems[dropped[0].id]:.120}"
     if not kept: raise ValueError(f"prompts: all {len(prompts)} prompts of {name} {first}.")
-    logging.warning("prompts: dropped %d of %d prompts of %s: they %s.", len(dropped),
-                    len(prompts), name, first)
+    if report is None:
+      logging.warning("prompts: dropped %d of %d prompts of %s: they %s.", len(dropped),
+                      len(prompts), name, first)
+    else: report("cannot be judged by the verifier", prompts, kept)
   return kept
 
 
 def drop_longer(prompts: list[records.Prompt], length: Callable[[records.Prompt], int],
-                max_tokens: int) -> list[records.Prompt]:
-  """Drops prompts that are longer than `max_tokens`, and logs how many.
+                max_tokens: int, *, report: Report = log_dropped) -> list[records.Prompt]:
+  """Drops prompts that are longer than `max_tokens`.
 
   Args:
     length: prompt -> tokens, template included.
+    report: is called with (reason, prompts, those that are kept), here and in the other filters.
   Raises:
     ValueError: every prompt is too long, or `length` refuses one.
   """
@@ -68,15 +85,17 @@ def drop_longer(prompts: list[records.Prompt], length: Callable[[records.Prompt]
     except ValueError as e:
       raise ValueError(f"prompt {p.id!r}: {e}") from None
   kept = [p for p, n in zip(prompts, lengths) if n <= max_tokens]
+  report(f"longer than prompts.max_tokens={max_tokens}", prompts, kept)
   if lengths and not kept:
     raise ValueError(f"prompts.max_tokens={max_tokens}: all {len(lengths)} prompts "
                      f"are longer; the shortest has {min(lengths)} tokens.")
-  return _log_dropped(prompts, kept, f"longer than prompts.max_tokens={max_tokens}")
+  return kept
 
 
 def drop_duplicates(prompts: list[records.Prompt],
                     read: Callable[[records.Prompt], str] = lambda p: p.text, *,
-                    is_episode: bool = False) -> list[records.Prompt]:
+                    is_episode: bool = False, report: Report = log_dropped
+                    ) -> list[records.Prompt]:
   """The first prompt of each question.
 
   Args:
@@ -89,11 +108,14 @@ def drop_duplicates(prompts: list[records.Prompt],
   for p in prompts:
     hidden = (p.answer, json.dumps(p.meta, sort_keys=True, default=repr)) if is_episode else ()
     first.setdefault((_normalize(read(p)), *hidden), p)
-  return _log_dropped(prompts, list(first.values()), "duplicates")
+  kept = list(first.values())
+  report("duplicates", prompts, kept)
+  return kept
 
 
 def drop_held_out(prompts: list[records.Prompt], held_out: list[records.Prompt],
-                  read: Callable[[records.Prompt], str]) -> list[records.Prompt]:
+                  read: Callable[[records.Prompt], str], *, report: Report = log_dropped
+                  ) -> list[records.Prompt]:
   """Drops prompts that are also used in evaluation; `read` as in `drop_duplicates`.
 
   Raises:
@@ -101,21 +123,13 @@ def drop_held_out(prompts: list[records.Prompt], held_out: list[records.Prompt],
   """
   texts = {_normalize(read(p)) for p in held_out}
   kept = [p for p in prompts if _normalize(read(p)) not in texts]
+  report("also in the evaluation split", prompts, kept)
   if prompts and not kept:
     raise ValueError(f"prompts.split: all {len(prompts)} training prompts are also "
                      "in eval.split; name different splits.")
-  return _log_dropped(prompts, kept, "also in the evaluation split")
+  return kept
 
 
 def _normalize(text):
   """The text with single spaces: texts that differ in whitespace only are the same question."""
   return " ".join(text.split())
-
-
-def _log_dropped(prompts, kept, reason):
-  left = collections.Counter(p.source for p in kept)
-  for source, n in collections.Counter(p.source for p in prompts).items():
-    if dropped := n - left[source]:
-      of = source and f" of {source}"
-      logging.warning("%d of %d prompts%s dropped: %s.", dropped, n, of, reason)
-  return kept

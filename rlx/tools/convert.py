@@ -125,7 +125,8 @@ def load_run(workdir, name="policy"):
   """
   source = _run_source(pathlib.Path(workdir), name, False)
   config, params_ = tables.load(source.config, source.leaves, "float32")
-  return config, params_, tokenizer.load(source.folder)
+  text = tokenizer.load(source.folder)
+  return weights.match_tokens(config, text, source.folder), params_, text
 
 
 def _run_source(workdir, name, is_peft):

@@ -21,6 +21,8 @@ from rlx.evals import calibration
 from rlx.io import curves, metrics as io_metrics, refusals, report as report_lib, run_folder
 
 NUMBERS = {"log_ratio": "log-ratio", "advantages": "advantage"}  # Numbers shown for each token.
+ENDS = dict(eos="ended", length="cut off at rollouts.max_tokens", stop="ended by rollouts.stops",
+            environment="the environment failed")
 LEVELS = 4       # Shades of colour for each sign.
 TOKENS = 30_000  # Tokens on a page, about 100 bytes each, so that the page opens on a phone.
 LONGEST = 2_000  # Tokens of a completion that are shown.
@@ -110,7 +112,8 @@ def completions(rows: list[dict]) -> dict | None:
   return dict(
       recorded=len(by_step), steps=[
           dict(step=step, right=_mean([r["verdict"] for r in by_step[step]]), groups=[
-              dict(prompt=prompt, rows=[_completion(r, scales) for r in group])
+              dict(prompt=prompt.replace("\n", "↵\n"),
+                   rows=[_completion(r, scales) for r in group])
               for prompt, group in itertools.groupby(
                   by_step[step], lambda r: r["prompt"])]) for step in shown],
       scales={k: [l * m / LEVELS for l in range(-LEVELS, LEVELS + 1)]
@@ -160,13 +163,16 @@ def _completion(row, scales):
   tokens = []
   for i, text in enumerate(row["tokens"][:LONGEST]):
     is_end = i == n - 1 and row["finish"] == "eos"
-    numbers = {k: row[k][i] for k in scales if row[k]}
+    is_read = row.get("turns", [0] * n)[i] < 0  # By the policy, from its environment.
+    numbers = {k: row[k][i] for k in scales if row[k] and not is_read}
     tokens.append(dict(
-        text=text.replace("\n", "↵\n") or ("EOS" if is_end else "·"), is_text=bool(text),
+        text=text.replace("\n", "↵\n") or ("EOS" if is_end else "·"),
+        kind="end" if is_end else "read" if is_read else "" if text else "none",
         shades=" ".join(f"{k[0]}{_level(v, scales[k])}" for k, v in numbers.items()),
         title=", ".join(f"{NUMBERS[k]} {v:+.3g}" for k, v in numbers.items())))
   return dict(kind="unknown" if verdict is None else "right" if verdict >= 0.5 else "wrong",
-              verdict=verdict, finish=row["finish"], length=n,
+              verdict=verdict, finish=ENDS[row["finish"]], length=n,
+              prompt_tokens=row.get("prompt_tokens"),
               prm_probability=prm_probability, tokens=tokens, more=max(n - LONGEST, 0))
 
 
@@ -210,7 +216,10 @@ def _is_row(row):
   return (all(isinstance(row.get(key), str) for key in ("prompt", "completion", "finish"))
           and has("advantages", is_number)
           and (row.get("log_ratio", "") is None or has("log_ratio", is_number))
+          and row["finish"] in ENDS
           and has("tokens", lambda x: isinstance(x, str))
+          and type(row.get("prompt_tokens", 0)) is int
+          and ("turns" not in row or has("turns", lambda x: type(x) is int))
           and (row.get("beta") is None or is_number(row["beta"]))
           and (row.get("verdict", "") is None or is_number(row.get("verdict"))
                and 0 <= row["verdict"] <= 1))

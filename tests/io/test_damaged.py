@@ -3,6 +3,7 @@
 A load succeeds or raises ValueError, within 400 MB and 10 s.
 """
 import contextlib
+import dataclasses
 import json
 import os
 import pathlib
@@ -19,12 +20,15 @@ import pytest
 import safetensors.numpy
 import transformers
 
-from rlx.io import refusals, rows as io_rows, tables, tokenizer, weights
+from rlx import build
+from rlx.io import (
+    gguf_file, hf, params as params_io, refusals, rows as io_rows, tables, tokenizer, weights)
 from rlx.loops import stored
 from rlx.models import families, transformer
 from rlx.prompts import templates
 from rlx.stages import texts as texts_lib
 from rlx.tools import convert
+from tests import tiny
 from tests.io import gguf_files, strings
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, sets RLIMIT_AS")
@@ -127,6 +131,38 @@ def undamaged(tmp_path_factory):
     weights.load(paths[kind])
   _ = transformers.AutoTokenizer  # Imports torch where there is one, not within the limits.
   return paths
+
+
+@pytest.mark.parametrize("kind, dtype, tensor, count, size", [
+    ("hf", "float32", "model.layers.1.mlp.up_proj.weight", 3, 2048),
+    ("hf", "bfloat16", "model.layers.1.mlp.up_proj.weight", 3, 2048),
+    ("hf", "float16", "model.layers.1.mlp.up_proj.weight", 3, 2048),
+    ("rlx", "bfloat16", "layers.mlp.up_LDF", 3, 4096),
+    ("gguf", "Q8_0", "blk.1.ffn_up.weight", 64, 2048)], ids=str)
+def test_weights_that_are_not_finite_are_refused_by_name(tmp_path, monkeypatch, kind, dtype, tensor,
+                                                         count, size):
+  monkeypatch.setattr(tables, "_BLOCK", 7)  # Also in the last block, and across blocks.
+  path = tmp_path / "m"
+  if kind == "gguf":
+    write_gguf(tmp_path)
+    path = tmp_path / "m.gguf"
+    with path.open("r+b") as f:
+      for block, scale in ((0, np.nan), (63, np.inf)):  # Each scales 32 zeros.
+        f.seek(gguf_file.read(path)[1][tensor].start + 34 * block)
+        f.write(np.float16(scale).tobytes())
+  else:
+    config = dataclasses.replace(SMALL, tied_head=False, param_dtype=dtype)
+    params = tiny.draw_decoder(config)
+    up_LDF = params["layers"]["mlp"]["up_LDF"]
+    up_LDF[1, 0, 0], up_LDF[1, 3, 5], up_LDF[1, -1, -1] = np.nan, np.inf, -np.inf
+    (hf.save if kind == "hf" else params_io.save)(path, config, params, hf=None)
+    tokenizer.characters("".join(map(chr, range(48, 106)))).save(path)
+  file = dict(hf=path / WEIGHTS, rlx=path / "params", gguf=path)[kind]
+  said = f"{file}: {tensor} has {count} NaN or infinite numbers among {size}; get or convert the"
+  for load in (weights.load, lambda path: convert.convert(path, tmp_path / "to")):
+    assert refusal(load, path).startswith(said)
+  with pytest.raises(ValueError, match=re.escape(said)):  # A run ends before anything compiles.
+    build.build(tiny.config(tmp_path, model__path=str(path)))
 
 
 # Damages: functions of the folder, by the names that fixtures/damaged.json has for them.

@@ -32,6 +32,14 @@ def ask(monkeypatch, tmp_path, capsys):
   return ask_
 
 
+def test_a_tokenizer_alone_is_fetched_without_weights(ask):
+  with hub_stub.serve({"a/chain": {MAIN: FILES | OTHERS}}) as server:
+    ask("hf:a/none", server)  # Points the process to the server.
+    folder = hub.folder("hf:a/chain", weights=False)
+    assert sorted(p.name for p in folder.iterdir()) == sorted({*FILES} - {"model.safetensors"})
+    assert ask("hf:a/chain", server)[2] == sorted(FILES)  # The weights are fetched when needed.
+
+
 def test_fetched_then_cached_then_offline(ask):
   with hub_stub.serve({"a/chain": {MAIN: FILES | OTHERS}}) as server:
     cached, commit, files, lines = ask("hf:a/chain", server)

@@ -6,7 +6,10 @@ import unicodedata
 import numpy as np
 import pytest
 
-from rlx.io import tokenizer
+from rlx.core import records
+from rlx.io import gguf_tokenizer, tokenizer
+from rlx.rollouts import sampler
+from rlx.verifiers import format as format_verifier
 from tests.io import gguf_files, record_tokens, strings
 
 CHAT = ("{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}"
@@ -41,6 +44,54 @@ def test_gguf(tmp_path):
   assert tok.render("text") == "text"
   assert tok.render([{"role": "user", "content": "hi"}]) == (
       "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n")
+
+
+@pytest.mark.parametrize("special, plain, ends, drawn, text", [
+    # As published tokenizers have them: special tokens, other added ones, and ends of a completion.
+    (["<|im_start|>"], ["<tool_call>", "</tool_call>"], ["<|im_end|>"],   # Qwen 2.5
+     "<tool_call>7</tool_call><|im_end|>", "<tool_call>7</tool_call>"),
+    (["<|python_tag|>"], [], ["<|eot_id|>", "<|eom_id|>"],                # Llama 3
+     "<|python_tag|>7<|eom_id|>", "<|python_tag|>7"),
+    (["[TOOL_CALLS]"], [], [], "[TOOL_CALLS]7<eos>", "[TOOL_CALLS]7"),    # Mistral
+    (["<start_of_turn>"], [], ["<end_of_turn>"],                          # Gemma
+     "7<start_of_turn>8<end_of_turn>", "7<start_of_turn>8"),
+    (["<think>", "</think>", "<answer>", "</answer>"], [], ["<|im_end|>"],
+     "<think>7</think><answer>8</answer><|im_end|>", "<think>7</think><answer>8</answer>")])
+def test_the_text_has_special_tokens_but_those_that_end_or_pad(special, plain, ends, drawn, text):
+  hf = tokenizer.characters("0123456789").hf
+  hf.add_special_tokens(dict(additional_special_tokens=special + ends))
+  hf.add_tokens(plain)
+  tok = tokenizer.wrap(hf)
+  ids = tok.encode(drawn) + [tok.pad_id] * 2
+  assert len(ids) == len(tok.encode(text)) + 3
+  assert tok.decode(ids) == text and "".join(tok.pieces(ids)) == text
+  assert tok.show(ids) == drawn + "<pad><pad>"
+  mark = (special + plain)[-1]
+  n = 1 + max(i for i, x in enumerate(ids) if x == hf.convert_tokens_to_ids(mark))
+  assert sampler.stop_length(ids, (mark,), tok.decode) == n  # Also as a stop string.
+  if "<answer>" in drawn:
+    prompt = records.Prompt(id="p", text="")
+    assert format_verifier.tags(prompt, tok.decode(ids)) == 1.0
+
+
+def test_the_bos_that_is_added_has_no_text(tmp_path):
+  tok = tokenizer.load(record_tokens.write(tmp_path / "m.gguf", "llama-bpe"))
+  assert tok.decode(tok.encode("a")) == "a" and tok.show(tok.encode("a")) == "<|im_start|>a"
+
+
+@pytest.mark.parametrize("case", ["qwen2", "gemma"])
+def test_rows_without_a_token_in_gguf_are_no_tokens(tmp_path, case):
+  """llama.cpp names them [PAD<id>], of the type unused; a token of that name is one."""
+  tokens, types, _ = record_tokens.vocabulary(case)
+  more = [f"[PAD{len(tokens)}]", f"[PAD{len(tokens) + 1}]", "[PAD7]"]
+  plain = tokenizer.load(record_tokens.write(tmp_path / "plain.gguf", case))
+  read = gguf_tokenizer.read(tmp_path / "plain.gguf")
+  read.tokens.extend(more)  # Of the qwen2 case, the list in meta.
+  read.meta["tokenizer.ggml.token_type"] += [5, 1, 5]
+  if "tokenizer.ggml.scores" in read.meta: read.meta["tokenizer.ggml.scores"] += [-1e6] * 3
+  hf = gguf_tokenizer.build(read)
+  assert hf.get_vocab() == plain.vocabulary | {more[1]: len(tokens) + 1, more[2]: len(tokens) + 2}
+  assert hf.decode([len(tokens)]) == ""
 
 
 TEXT = "hello  wörld 12\n\n\tdef f(x): 日本 🤖 <b>"
@@ -84,7 +135,8 @@ def test_gguf_saved_for_hugging_face(tmp_path, case):
   again = tokenizer.load(tmp_path / "hf")
   assert (again.eos_ids, again.bos_id, again.pad_id) == (tok.eos_ids, tok.bos_id, tok.pad_id)
   assert again.vocabulary == tok.vocabulary
-  assert again.decode(again.encode("<repo_name>")).strip() == "<repo_name>"  # Of the user.
+  ids = again.encode("<repo_name>", add_bos=False)
+  assert again.show(ids).strip() == "<repo_name>"  # Of the user.
   # All that the metadata or its name makes an end of a turn.
   assert tok.eos_ids == ((0, 2, 3) if case == "qwen2" else (0, 3, 5))
   for text in strings.varied()[::5]: assert again.encode(text) == tok.encode(text)
