@@ -52,7 +52,8 @@ base=NAME applies the config's method to another model and task: toy, gsm8k, mat
 workdir=DIR is the folder of the run; the default is the folder that CONFIG names, or runs/CONFIG in
 the current directory (for doctor: none).
 rows=FILE and reward=MODULE:FUNCTION (train, evaluate, doctor, data) are rows and a reward of your
-own; rows=NAME is a public set such as gsm8k, as is prompts.source=NAME.
+own; rows=NAME is a public set such as gsm8k, as is prompts.source=NAME. columns.prompt=COLUMN and
+columns.answer=COLUMN say what FILE calls the columns that are read.
 hosts=auto or hosts=ADDRESS:PORT,COUNT,INDEX starts one of several processes.
 """
 
@@ -100,6 +101,9 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
   if not name: raise ValueError(f"rlx {command} CONFIG: a config is needed, such as quickstart.")
   given_hosts = values.pop("hosts", None)
   own = {key: values.pop(key, None) for key in ("rows", "reward") if command in _WITH_ROWS}
+  if command in _WITH_ROWS:
+    own["columns"] = {key.partition(".")[2]: values.pop(key) for key in list(values)
+                      if key.startswith("columns.")}
   parameters = inspect.signature(fn).parameters
   more = {key: values.pop(key) for key, p in parameters.items()
           if p.kind is p.KEYWORD_ONLY and key in values}
@@ -108,6 +112,8 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
   # A doctor reads the metrics of a run that is named, not of one that may be there.
   needs_workdir = ("workdir" in parameters
                    and parameters["workdir"].default is inspect.Parameter.empty)
+  if own.get("columns") and not own["rows"]:
+    raise ValueError(f"columns.{next(iter(own['columns']))}: only with rows=FILE.")
   if is_set := sets.find_set(own.get("rows"), "rows") is not None:
     values["prompts.source"] = str(own.pop("rows"))
   config = _override(load.load_config(name, over), values)
@@ -132,14 +138,14 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
   return call, workdir
 
 
-def _use_own(config, command, workdir, default, rows=None, reward=None):
+def _use_own(config, command, workdir, default, rows=None, reward=None, columns=None):
   """(the config with the rows of a file or data set, and the reward MODULE:FUNCTION; workdir)"""
   if reward is not None:
     if ":" not in reward: raise ValueError(f"reward={reward!r}: MODULE:FUNCTION of a module here.")
     reward = resolve.lookup("", reward, "reward")
   train, held_out = (None, rows) if command == "evaluate" else (rows, None)
   return own_data.prepare(config, train, held_out, reward, None, None, workdir, {},
-                          learns=command == "train", default=default)
+                          columns=columns, learns=command == "train", default=default)
 
 
 def _join_options(words):

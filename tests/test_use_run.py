@@ -93,6 +93,12 @@ def test_a_run_is_evaluated_on_other_rows_with_another_reward(tmp_path, evaluate
   c = evaluated[-1]
   assert c.prompts.columns.verifier == f"{REWARD}/first"
   assert [p.text for p in prompts.read_prompts(c, c.eval.split)] == ["b01", "b02"]
+  (tmp_path / "other.csv").write_text((tmp_path / "more.csv").read_text().replace("prompt", "Asked"))
+  words = "evaluate", str(tmp_path), "reward=tests.test_use_run:first", "columns.prompt=Asked"
+  command(*words, f"rows={tmp_path}/other.csv")
+  c = evaluated[-1]
+  assert [p.text for p in prompts.read_prompts(c, c.eval.split)] == ["b01", "b02"]
+  assert command(*words).stderr == "rlx: columns.prompt: only with rows=FILE.\n"
   assert (tmp_path / "rows.jsonl").read_bytes() == before
 
 
