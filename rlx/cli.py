@@ -100,7 +100,8 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
   name = words[0] if has_name else values.pop("config", None)
   if not name: raise ValueError(f"rlx {command} CONFIG: a config is needed, such as quickstart.")
   given_hosts = values.pop("hosts", None)
-  own: dict[str, Any] = {key: values.pop(key, None) for key in ("rows", "reward") if command in _WITH_ROWS}
+  own: dict[str, Any] = {
+      key: values.pop(key, None) for key in ("rows", "reward") if command in _WITH_ROWS}
   if command in _WITH_ROWS:
     own["columns"] = {key.partition(".")[2]: values.pop(key) for key in list(values)
                       if key.startswith("columns.")}
