@@ -142,12 +142,13 @@ def decoding(temperature):
 
 @functools.cache
 def allowed():
-  """{dotted key: its Range or Kind}; the term `*` stands for any reward or estimator.
+  """{dotted key: its Range or Kind}; `*` stands for any reward, estimator or source of a mixture.
 
   Keys of a section with a `name` are options of a function and not here, unless declared below.
   """
   tree = declared()
   tree["rewards"]["*"], tree["advantages"]["*"] = _reward(""), _estimator("")
+  tree["prompts"]["mixture"] = {"*": _source_of_mixture(tree["prompts"])}
   tree["sft"]["fresh"] = {key: Option(None, x) for key, x in FRESH.items()}
   return dict(_allowed(tree))
 
@@ -203,6 +204,19 @@ def _decoding(temperature):
       top_p=Option(1.0, Range(1e-6, 1)),   # 1: off
       min_p=Option(0.0, ranges.BELOW_ONE),  # 0: off
   )
+
+
+def source_of_mixture():
+  """All keys that a source of prompts.mixture may have, with defaults; it has those that differ."""
+  return _defaults(_source_of_mixture(declared()["prompts"]))
+
+
+def _source_of_mixture(prompts):
+  keys = ("source", "split", "dataset", "options", "columns", "template", "limit")
+  return {key: prompts[key] for key in keys} | dict(
+      weight=Option(placeholder(float), POSITIVE),  # None, of all sources: their numbers of prompts
+      # Split of its held-out prompts; None: eval.split, "": this source has none.
+      eval_split=placeholder(str))
 
 
 def _reward(name, **options):
@@ -279,6 +293,9 @@ def declared():
       max_tokens=Option(64, LENGTH),       # of a prompt; longer prompts are dropped and counted
       # Uses only the first prompts of the training set; None: all.
       limit=Option(placeholder(int), COUNT),
+      # Several sources: {name: those of the keys above, except per_step and max_tokens, that differ
+      # for it, and those of source_of_mixture()}; empty: one source. docs/data.md, "Mixtures".
+      mixture=dict(),
       paired=False,  # each question has two wordings, both in one batch (meta["pair"])
   )
   c.rollouts = dict(

@@ -1,5 +1,6 @@
 """The command `rlx`, errors in one line, and the recorded config of a run."""
 import difflib
+import functools
 import inspect
 import json
 import os
@@ -99,8 +100,8 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
   name = words[0] if has_name else values.pop("config", None)
   if not name: raise ValueError(f"rlx {command} CONFIG: a config is needed, such as quickstart.")
   given_hosts = values.pop("hosts", None)
-  own: dict[str, Any] = {key: values.pop(key, None) for key in ("rows", "reward")
-                         if command in _WITH_ROWS}
+  own: dict[str, Any] = {
+      key: values.pop(key, None) for key in ("rows", "reward") if command in _WITH_ROWS}
   if command in _WITH_ROWS:
     own["columns"] = {key.partition(".")[2]: values.pop(key) for key in list(values)
                       if key.startswith("columns.")}
@@ -114,8 +115,10 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
                    and parameters["workdir"].default is inspect.Parameter.empty)
   if own.get("columns") and not own["rows"]:
     raise ValueError(f"columns.{next(iter(own['columns']))}: only with rows=FILE.")
-  if sets.find_set(own.get("rows"), "rows"): values["prompts.source"] = str(own.pop("rows"))
+  if is_set := sets.find_set(own.get("rows"), "rows") is not None:
+    values["prompts.source"] = str(own.pop("rows"))
   config = _override(load.load_config(name, over), values)
+  if is_set: own_data.leave_mixture(config, command == "train")
   if any(own.values()):
     folder = given_workdir or (name if default == name else None)
     config, default = _use_own(config, command, folder, default, **own)
@@ -161,8 +164,12 @@ def _override(config, values):
   values = sets.change_source(config, values)
   for key, value in values.items():
     keys.check_exists(config, key.partition("[")[0])
-    section, _, name = key.rpartition(".")
-    if section in keys.OPEN and name not in (options := config.prompts[section.split(".")[1]]):
+    if key.startswith("prompts.mixture.") and key.count(".") == 2:
+      raise ValueError(f"{key}={value!r}: a section of keys, such as {key}.source.")
+    keys.open_source(config, key)
+    *sections, name = key.split(".")
+    if keys.is_open(key) and name not in (
+        options := functools.reduce(lambda at, part: at[part], sections, config)):
       with config.unlocked(): options[name] = _parse(value)  # With the type of this value.
   argv = ["rlx", *(f"--config.{key}={value}" for key, value in values.items())]
   parsed = flags.FlagValues()

@@ -29,9 +29,9 @@ def draw_decoder(config):
 CLOCK = types.SimpleNamespace(lap=lambda *_: None)  # It measures nothing.
 
 
-def write(folder, *, train=64, test=8):
+def write(folder, *, train=64, test=8, alphabet="0123456789abcdefgh"):
   """A random model, and questions whose verdict is the share of letters in a completion."""
-  tokens = tokenizer.characters("0123456789abcdefgh")
+  tokens = tokenizer.characters(alphabet)
   config = transformer.DecoderConfig(
       vocab_size=len(tokens.vocabulary), d_model=16, n_layers=1, n_heads=8,
       n_kv_heads=4, head_dim=4, d_ff=32)

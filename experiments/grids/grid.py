@@ -146,6 +146,7 @@ def configured(cell):
 def _set(c, key, value):
   """Sets an existing key, an option of a method or a term of a sum."""
   *path, last = key.split(".")
+  keys.open_source(c, key)
   section = c
   for i, part in enumerate(path):
     section = section[part] if part in section else None
@@ -153,11 +154,11 @@ def _set(c, key, value):
       raise ValueError(f"{'.'.join(path[:i + 1])}: no such section.")
   # Without a name there is no method whose options could be checked.
   is_method = "name" in section and section["name"] is not None
-  is_open = is_method or ".".join(path) in (*SUMS, *keys.OPEN)
+  is_open = is_method or ".".join(path) in SUMS or keys.is_open(key)
   if last not in section and not is_open:
     raise ValueError(f"{key}: no such key; there are {sorted(section)}.")
   if isinstance(value, dict) and not (
-      is_open or "name" in value or f"{key}.".startswith(keys.FREE)):
+      is_open or "name" in value or f"{key}.".startswith((*keys.FREE, "prompts.mixture."))):
     raise ValueError(f"{key}: a section, not a method; set the keys in it.")
   try:
     section[last] = _tuples(value)

@@ -4,7 +4,9 @@ configs/base.py declares what a key may be, the signature of a method what its o
 renamed.toml has the names of earlier versions.
 """
 import difflib
+import keyword
 import pathlib
+import re
 import tomllib
 from collections.abc import Mapping
 from typing import Any, TypeAlias
@@ -19,6 +21,9 @@ Config: TypeAlias = ml_collections.ConfigDict
 FREE = ("rewards.", "advantages.", "prompts.options.", "prompts.columns.", "sft.fresh.")
 # Sections that take further keys: variables of a chat template, options of a data set.
 OPEN = ("prompts.template", "prompts.columns")
+# The start of a key of a source of prompts.mixture, which may have those of `prompts` that say what
+# a source is, see `source_of_mixture` in configs/base.py.
+_MIXTURE = re.compile(r"prompts\.mixture\.([^.]*)(?=\.)")
 RENAMED = tomllib.loads(pathlib.Path(__file__).with_name("renamed.toml").read_text())
 
 
@@ -37,23 +42,25 @@ def check(config: Config) -> None:
     if colon and module in RENAMED:
       raise ValueError(f"{key}={value!r}: renamed to {RENAMED[module]}:{name}.")
   for key in base.allowed():
-    if key not in given and not key.startswith(FREE): raise ValueError(f"{key} is missing.")
+    if key not in given and "*" not in key and not key.startswith(FREE):
+      raise ValueError(f"{key} is missing.")
+  for name in config.prompts.get("mixture") or (): _check_name(name)
   for key, value in given.items():
-    section = key.rpartition(".")[0]
+    section, alone = key.rpartition(".")[0], _MIXTURE.sub("prompts", key)
     if section in ("rewards", "advantages") and find_range(key) is None:
       raise ValueError(f"{key}={value!r:.80}: a section with the name of a method.")
-    if find_range(key) is None and not key.startswith(FREE) and not find_range(f"{section}.name"):
+    if find_range(key) is None and not alone.startswith(FREE) and not find_range(f"{section}.name"):
       check_exists(base.get_config(), key)
       raise ValueError(f"{key}={value!r:.80}: a section of keys.")
-    is_of_source = key.startswith("prompts.options.")
+    is_of_source = alone.startswith("prompts.options.")
     ranges.check(key, value, find_range(key) or (ranges.FINITE if is_of_source else None))
 
 
 def find_range(key: str) -> ranges.Range | ranges.Kind | None:
   """What configs/base.py declares for a key; None where the function of its section does."""
-  parts = key.split(".")
+  parts = _MIXTURE.sub("prompts.mixture.*", key).split(".")
   of_any_term = ".".join((parts[0], "*", *parts[2:]))
-  return base.allowed().get(key) or base.allowed().get(of_any_term)
+  return base.allowed().get(".".join(parts)) or base.allowed().get(of_any_term)
 
 
 def find_other_methods(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
@@ -78,9 +85,12 @@ def check_exists(config: Config, key: str) -> None:
   for old, new in RENAMED.items():
     if key == old or key.startswith(f"{old}."):
       raise ValueError(f"{key}: renamed to {new}{key.removeprefix(old)}.")
-  if key.rpartition(".")[0] in OPEN: return
+  if is_open(key): return
   section, path = config, key.split(".")
   for i, part in enumerate(path):
+    if path[:i] == ["prompts", "mixture"]:
+      section = base.source_of_mixture()
+      continue
     names: list[str] = sorted(section) if hasattr(section, "keys") else []
     if part not in names:
       prefix = "".join(f"{p}." for p in path[:i])
@@ -89,3 +99,39 @@ def check_exists(config: Config, key: str) -> None:
           f"did you mean {prefix}{near[0]}? There are {names}." if near else
           f"there are {names}." if names else f"{prefix[:-1]} has no keys."))
     section = section[part]
+
+
+def is_open(key: str) -> bool:
+  """Whether a key is in a section that takes further keys, see OPEN; of a source of prompts.mixture
+  that of its options too, since it starts without any."""
+  alone = _MIXTURE.sub("prompts", key)
+  return alone.rpartition(".")[0] in (*OPEN, *["prompts.options"] * (alone != key))
+
+
+def open_source(config: Config, key: str) -> None:
+  """Makes room for a key of a source of prompts.mixture, of which a config has those that differ.
+
+    >>> open_source(config := base.get_config(), "prompts.mixture.mine.weight")
+    >>> config.prompts.mixture.to_dict()
+    {'mine': {'weight': None}}
+  """
+  if not (match := _MIXTURE.match(key)): return
+  _check_name(match[1])
+  _, *sections, name = key.split(".")
+  at, known = config.prompts, base.source_of_mixture()
+  with config.unlocked():
+    for i, part in enumerate(sections):
+      if part not in at: at[part] = {}
+      at = at[part]
+      if i > 1: known = known[part]
+    if name in known and not hasattr(known[name], "keys"):
+      given = at.get(name)  # A weight of 1 in a file may become 0.5.
+      with at.ignore_type(): at[name] = known.get_ref(name)
+      if given is not None: at[name] = given
+
+
+def _check_name(source: str) -> None:
+  """Refuses names of sources that cannot be a part of a key."""
+  if not source.isidentifier() or keyword.iskeyword(source) or hasattr(Config, source):
+    raise ValueError(f"prompts.mixture.{source}: another name for the source, of letters, digits "
+                     "and _, that means nothing in Python.")

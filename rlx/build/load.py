@@ -119,7 +119,8 @@ def _config_of_run(folder: str) -> Any:
   def fill(section: Any, values: dict[str, Any]) -> None:
     # A section that names another method has other options.
     is_same = values.get("name") == section.get("name")
-    for key in set(section) - (set(values) if is_same else {"name"}): del section[key]
+    for key in set(section) - (set(values) if is_same else {"name"}):
+      if not hasattr(section[key], "keys") or section[key]: del section[key]  # Empty: it has none.
     for key, value in values.items():
       if isinstance(value, dict) and key in section: fill(section[key], value)
       else: section[key] = tuple(value) if isinstance(value, list) else value

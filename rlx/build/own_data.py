@@ -69,13 +69,14 @@ def prepare(config: Any, rows: Rows | None, eval_rows: Rows | None, reward: Rewa
   with config.unlocked():
     if model is not None: config.model.path = str(model)
     sets.fill(config)
-    changes = sets.change_source(config, changes)
+    changes, is_own = sets.change_source(config, changes), rows is not None or eval_rows is not None
     rows, eval_rows = _use_set(config, rows, eval_rows, columns)
     for key, value in changes.items():
       _check_argument(config, key, value)
       _set(config, key, value)
     taken: dict[str, Any] = {}
     _name_functions(config, taken)
+    if is_own or reward is not None: leave_mixture(config, learns or not is_own)
     if rows is not None or eval_rows is not None or reward is not None:
       read = functools.partial(_read, columns=columns or {}, wanted=_find_wanted(reward))
       splits = _splits(config, rows, eval_rows, read)
@@ -108,6 +109,16 @@ def refuse_positional(call: str, config: Any, given: tuple) -> NoReturn:
                    f"rlx.{call}({', '.join([first, *words])}).")
 
 
+def leave_mixture(config: keys.Config, is_needed: bool) -> None:
+  """Takes the mixture out of a config whose prompts are those of a call, unless it is needed."""
+  if not config.prompts.mixture: return
+  if is_needed:
+    raise ValueError("prompts.mixture: rows and a reward of a call are for one source; of a "
+                     "mixture, prompts.mixture.NAME.columns.verifier names what judges the "
+                     "completions of a source.")
+  with config.unlocked(): config.prompts.mixture = {}
+
+
 def _use_set(config: keys.Config, rows: Rows | None, eval_rows: Rows | None,
              columns: Mapping[str, str] | None) -> tuple[Rows | None, Rows | None]:
   """(rows, eval_rows) that are left when a public set, named as one of them alone, is the source
@@ -132,6 +143,7 @@ def _check_argument(config: keys.Config, key: str, value: Any) -> None:
 def _set(config: keys.Config, key: str, value: Any) -> None:
   """Sets a key by its dotted name."""
   keys.check_exists(config, key)
+  keys.open_source(config, key)
   *section, name = key.split(".")
   for part in section: config = config[part]
   try:

@@ -1,11 +1,12 @@
 """Texts and prompts that a config names: read, filtered and checked."""
+import contextlib
 import dataclasses
 import functools
 import inspect
 import itertools
 import math
 import sys
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rlx.build import keys, options as options_lib
@@ -13,7 +14,7 @@ from rlx.core import records, resolve
 from rlx.environments import runner
 from rlx.io import chat, rows as io_rows, terminal, tokenizer as tokenizer_io
 from rlx.learner import hosts
-from rlx.prompts import filters
+from rlx.prompts import filters, iterator, mixture
 from rlx.stages import dialogue, texts as texts_lib
 
 
@@ -35,6 +36,59 @@ def texts_and_dialogues(c: keys.Config, tokenizer: tokenizer_io.Tokenizer
 Splits = tuple[list[records.Prompt], list[records.Prompt]]
 
 
+def list_sources(c: keys.Config) -> dict[str, keys.Config]:
+  """{name: the config as it would be of this source of prompts.mixture alone}, in order.
+
+  A source has the keys of `prompts` where it has none of its own, except those that mean something
+  else for it: options of another source, columns of another source or data set, options of another
+  template. Without a mixture the one source is "".
+  """
+  sources = {}
+  for name, section in sorted(c.prompts.mixture.items()):
+    # `sets.fill` has resolved the names of public sets.
+    own, prompts, part = section.to_dict(), c.prompts.to_dict(), c.copy_and_resolve_references()
+    differs = lambda key, own=own, prompts=prompts: own.get(key, prompts[key]) != prompts[key]
+    template = own.get("template", {})
+    if differs("source"): prompts["options"] = {}
+    if differs("source") or differs("dataset"): prompts["columns"] = {}
+    if template.get("name", prompts["template"]["name"]) != prompts["template"]["name"]:
+      prompts["template"] = {}
+    own.pop("weight", None)
+    eval_split = own.pop("eval_split", None)
+    for key, value in own.items():
+      prompts[key] = prompts[key] | value if isinstance(value, dict) else value
+    with part.unlocked():
+      part.prompts = type(c)(prompts | dict(mixture={}))
+      if eval_split is not None: part.eval.split = eval_split
+    sources[name] = part
+  return sources or {"": c}
+
+
+def read_weights(c: keys.Config) -> dict[str, float] | None:
+  """{source of prompts.mixture: its weight}; None: they are numbers of prompts.
+
+  Raises:
+    ValueError: only some sources have one.
+  """
+  weights = {name: own.get("weight") for name, own in sorted(c.prompts.mixture.items())}
+  missing = [name for name, weight in weights.items() if weight is None]
+  if len(missing) == len(weights): return None
+  if missing:
+    raise ValueError(f"prompts.mixture.{missing[0]}.weight is missing; give all sources a weight, "
+                     "or none, for the numbers of their prompts.")
+  return weights
+
+
+@contextlib.contextmanager
+def name_source(source: str) -> Iterator[None]:
+  """Within it, messages of errors begin with the source of a mixture."""
+  try:
+    yield
+  except ValueError as e:
+    if not source: raise
+    raise ValueError(f"prompts.mixture.{source}: {e}") from None
+
+
 def bind_template(c: keys.Config) -> tuple[resolve.UserFunction, dict[str, Any]]:
   """(function of prompts.template with its options, variables of the chat template)."""
   spec = c.prompts.template.to_dict()
@@ -47,11 +101,19 @@ def bind_template(c: keys.Config) -> tuple[resolve.UserFunction, dict[str, Any]]
 
 
 def texts_of(c: keys.Config, tokenizer: tokenizer_io.Tokenizer) -> texts_lib.Texts:
-  """The texts.Texts of a config and a tokenizer.
+  """The texts.Texts of a config and a tokenizer; with those of sources that have other templates.
 
   Raises:
     ValueError: the chat template has no variable of the name of a key of prompts.template.
   """
+  own = {}
+  for name, part in list_sources(c).items():
+    with name_source(name):
+      if part.prompts.template != c.prompts.template: own[name] = _texts_of_source(part, tokenizer)
+  return dataclasses.replace(_texts_of_source(c, tokenizer), sources=own)
+
+
+def _texts_of_source(c: keys.Config, tokenizer: tokenizer_io.Tokenizer) -> texts_lib.Texts:
   template, variables = bind_template(c)
   if variables and (unknown := sorted(set(variables) - set(there := tokenizer.list_variables()))):
     raise ValueError(f"prompts.template.{unknown[0]}: no option of {c.prompts.template.name}, and "
@@ -61,12 +123,15 @@ def texts_of(c: keys.Config, tokenizer: tokenizer_io.Tokenizer) -> texts_lib.Tex
       tokenizer=dataclasses.replace(tokenizer, variables=variables) if variables else tokenizer)
 
 
-def note_template(texts: texts_lib.Texts, prompt: records.Prompt) -> None:
-  """Prints a line on stderr if the chat template is not prefix-stable."""
-  messages = texts.template(prompt)
-  if isinstance(messages, str) or not hosts.is_first(): return
+def note_template(texts: texts_lib.Texts, prompts: Sequence[records.Prompt]) -> None:
+  """Prints a line on stderr if the chat template is not prefix-stable, for the first prompt of each
+  source."""
+  if not hosts.is_first(): return
   faults: dict[str, str] = {}
-  for reply in chat.PROBES: faults |= chat.faults(texts.tokenizer, messages, reply)
+  for prompt in {p.source: p for p in reversed(prompts)}.values():
+    own = texts.of(prompt)
+    if isinstance(messages := own.template(prompt), str): continue
+    for reply in chat.PROBES: faults |= chat.faults(own.tokenizer, messages, reply)
   if faults:
     print("rlx: the chat template is not prefix-stable: "
           + terminal.line("; ".join(faults.values()))
@@ -76,8 +141,8 @@ def note_template(texts: texts_lib.Texts, prompt: records.Prompt) -> None:
 
 def read_prompts(c: keys.Config, split: str,
                  unread: list[records.Dropped] | None = None) -> Iterable[records.Prompt]:
-  """Returns all prompts of a split; the rows that the data set dropped are added to `unread`, or
-  logged without it."""
+  """Returns all prompts of a split, of the one source of a config of `list_sources`; the rows that
+  the data set dropped are added to `unread`, or logged without it."""
   path = c.prompts.dataset
   if isinstance(path, str) and ":" not in path: path = f"datasets.{path}.prompts"
   resolve.lookup("prompts", path, "prompts.dataset")
@@ -87,44 +152,118 @@ def read_prompts(c: keys.Config, split: str,
   return filters.drop_unread(dataset(rows, split), f"{c.prompts.source}, split {split}", unread)
 
 
+def _read_source(source: str, c: keys.Config, split: str, at_most: int | None = None,
+                 unread: list[records.Dropped] | None = None) -> list[records.Prompt]:
+  """The prompts of a source, which they name: ids are unique within a mixture."""
+  with name_source(source):
+    prompts = list(itertools.islice(read_prompts(c, split, unread), at_most))
+  if not source: return prompts
+  def rename(p: records.Prompt) -> records.Prompt:
+    meta = p.meta
+    if c.prompts.paired and "pair" in meta: meta = meta | dict(pair=f"{source}/{meta['pair']}")
+    return dataclasses.replace(p, id=f"{source}/{p.id}", source=source, meta=meta)
+  return list(map(rename, prompts))
+
+
 def load_prompts(c: keys.Config, texts: texts_lib.Texts,
                  splits: Collection[str] = ("train", "eval"), *, judged: bool = False,
                  report: Callable[..., None] | None = None) -> Splits:
   """Returns (training prompts, held-out prompts), filtered and without common texts.
 
+  Of a mixture these are the prompts of all sources. Among equal texts that of the first source
+  stays. Held-out prompts are taken from the sources in the order of `mixture.choose_sources`, with
+  the weights of the mixture, or else the numbers of held-out rows; where a source has fewer, the
+  others have more.
+
   Args:
     judged: True drops prompts of public sets that their verifiers cannot judge.
     report: is called with "train" or "eval" and what `filters.Report` is called with, for each
       filter and each reason of a set's reader; None: what is dropped is logged.
+  Raises:
+    ValueError: as `read_prompts` and the filters, or no prompt of a source is left.
   """
-  is_episode = c.environment.name is not None
+  sources, weights, is_episode = list_sources(c), read_weights(c), c.environment.name is not None
   def read(p: records.Prompt) -> str:
     # An episode's opening may be the same for all. The turns are those of dialogues of sft.
     if is_episode: return p.text
     return " ".join([texts.prompt(p), *(m["content"] for m in p.messages)])
-  def report_of(name: str) -> filters.Report | None:
-    return functools.partial(report, name) if report else None
-  def load(name: str, split: str, at_most: int | None = None) -> list[records.Prompt]:
+  def load(kind: str, find_split: Callable[[keys.Config], str], at_most: int | None = None
+           ) -> tuple[list[records.Prompt], dict[str, int]]:
+    """(prompts, {source: number of its rows})."""
+    note = functools.partial(report, kind) if report else None
     unread: list[records.Dropped] | None = [] if report else None
-    prompts = list(itertools.islice(read_prompts(c, split, unread), at_most))
-    note = report_of(name) or filters.log_dropped
+    of = {name: _read_source(name, part, split, at_most, unread)
+          for name, part in sources.items() if (split := find_split(part)) or not name}
+    prompts = [p for some in of.values() for p in some]
     for reason in dict.fromkeys(row.reason for row in unread or ()):
       rows = [row for row in unread or () if row.reason == reason]
-      note(reason, [*prompts, *rows], prompts)  # type: ignore[list-item]
+      if note: note(reason, [*prompts, *rows], prompts)
     kept = filters.drop_longer(prompts, lambda p: len(texts.prompt_ids(p)), c.prompts.max_tokens,
-                               report=note)
-    kept = filters.drop_duplicates(kept, read, is_episode=is_episode, report=note)
-    if not judged: return kept
-    return filters.drop_unjudged(
-        kept, find_problems(c, [p for p in kept if p.is_public]),
-        f"{c.prompts.source}, split {split}", report=report_of(name))
-  # Reads twice as many rows as held-out prompts are wanted, because the filters drop some.
-  held_out = (load("eval", c.eval.split, 2 * c.eval.prompts)[:c.eval.prompts]
-              if "eval" in splits else [])
-  train = (filters.drop_held_out(load("train", c.prompts.split), held_out, read,
-                                 report=report_of("train") or filters.log_dropped)
-           if "train" in splits else [])
-  return train[:c.prompts.limit], held_out
+                               report=note or filters.log_dropped)
+    kept = filters.drop_duplicates(kept, read, is_episode=is_episode,
+                                   report=note or filters.log_dropped)
+    if judged:
+      shown = ("prompts.mixture" if c.prompts.mixture else
+               f"{c.prompts.source}, split {find_split(c)}")
+      kept = filters.drop_unjudged(
+          kept, find_problems(c, [p for p in kept if p.is_public]), shown, report=note)
+    return kept, {name: len(some) for name, some in of.items()}
+  train: list[records.Prompt] = []
+  held_out: list[records.Prompt] = []
+  if "eval" in splits:
+    # Reads twice as many rows as held-out prompts are wanted, because the filters drop some.
+    at_most = 2 * c.eval.prompts if weights or len(sources) == 1 else None
+    held_out, counts = load("eval", lambda part: part.eval.split, at_most)
+    _check_left(c, counts, held_out, "held-out")
+    held_out = _share_out(held_out, weights or counts, c.eval.prompts)
+  if "train" in splits:
+    train, counts = load("train", lambda part: part.prompts.split)
+    train = filters.drop_held_out(
+        train, held_out, read,
+        report=functools.partial(report, "train") if report else filters.log_dropped)
+    _check_left(c, counts, train, "training")
+    train = [p for name, part in sources.items() for p in itertools.islice(
+        (p for p in train if p.source == name), part.prompts.limit)]
+  return train, held_out
+
+
+def _check_left(c: keys.Config, counts: Mapping[str, int], prompts: list[records.Prompt],
+                kind: str) -> None:
+  """Checks that prompts of each source of a mixture are left; `counts` are those of their rows."""
+  if empty := sorted(set(counts) - {p.source for p in prompts} - {""}):
+    raise ValueError(
+        f"prompts.mixture.{empty[0]}: no {kind} prompts are left of {counts[empty[0]]}; they are "
+        f"longer than prompts.max_tokens={c.prompts.max_tokens}, or those of another source or "
+        "split. split and eval_split name the splits of a source (eval_split='': none).")
+
+
+def _share_out(prompts: list[records.Prompt], weights: Mapping[str, float],
+               n: int) -> list[records.Prompt]:
+  """At most `n` prompts, of the sources in proportion to weights."""
+  of = {name: some for name in weights if (some := [p for p in prompts if p.source == name])}
+  order = mixture.choose_sources(
+      {name: weights[name] for name in of}, dict.fromkeys(of, 0), min(n, len(prompts)),
+      {name: len(some) for name, some in of.items()})
+  rest = {name: iter(some) for name, some in of.items()}
+  return [next(rest[name]) for name in order]
+
+
+def make_iterator(c: keys.Config, prompts: list[records.Prompt]) -> iterator.PromptIterator:
+  """Iterates over training prompts."""
+  options: dict[str, Any] = dict(seed=c.seed, paired=c.prompts.paired)
+  if not c.prompts.mixture: return iterator.PromptIterator(prompts, **options)
+  return mixture.Mixture(prompts, read_weights(c), **options)
+
+
+def _check_weights(c: keys.Config, draw: int, prompts: list[records.Prompt]) -> None:
+  """Checks that each source has as many prompts as its weight asks for in a draw."""
+  weights = read_weights(c) or {}
+  for name, weight in weights.items():
+    n, share = sum(p.source == name for p in prompts), weight / sum(weights.values())
+    if n < share * draw:
+      raise ValueError(f"prompts.mixture.{name}.weight={weight:g}: that is {share * draw:.4g} "
+                       f"different prompts of a draw of {draw}, and there are {n}; lower it or "
+                       "prompts.per_step, or give more rows.")
 
 
 def load_and_check_prompts(c: keys.Config, draw: int, texts: texts_lib.Texts,
@@ -132,22 +271,24 @@ def load_and_check_prompts(c: keys.Config, draw: int, texts: texts_lib.Texts,
                            ) -> Splits:
   """As `load_prompts`, after a check that there are enough prompts."""
   train_prompts, eval_prompts = load_prompts(c, texts, splits, judged=True, report=report)
+  source = "prompts.mixture" if c.prompts.mixture else f"prompts.source={c.prompts.source!r}"
   if "eval" in splits and not eval_prompts:
-    raise ValueError(f"eval.split={c.eval.split!r} of prompts.source="
-                     f"{c.prompts.source!r} has no prompts.")
+    raise ValueError(f"eval.split={c.eval.split!r} of {source} has no prompts.")
   if "train" in splits and (n := len(train_prompts)) < draw:
     parts = math.lcm(*(c[name].minibatches * c[name].microbatches
                        for name in ("learner", "prm", "value")), 1 + c.prompts.paired)
     most = (int((n + 0.49) / c.rollouts.oversample) + c.rollouts.rehearsal) // parts * parts
     raise ValueError(
-        f"prompts.source={c.prompts.source!r}: {n} training prompt{'s' * (n != 1)}; a draw takes "
+        f"{source}: {n} training prompt{'s' * (n != 1)}; a draw takes "
         f"{draw} different ones. " + (f"Set prompts.per_step={most} or lower, or give"
                                       if most > c.rollouts.rehearsal else "Give") + " more rows.")
   for p in train_prompts + eval_prompts:
     if p.answers and c.environment.name is not None:
       raise ValueError(f"prompt {p.id!r}: {len(p.answers)} accepted answers; an environment reads "
                        "one.")
-  if train_prompts: note_template(texts, train_prompts[0])
+  if train_prompts:
+    _check_weights(c, draw, train_prompts)
+    note_template(texts, train_prompts)
   return train_prompts, eval_prompts
 
 
@@ -185,4 +326,5 @@ def _verifier(path: str) -> Callable:
 
 def prompt_lengths(c: keys.Config, texts: texts_lib.Texts) -> list[int]:
   """Number of tokens of each training prompt, also of those that are too long."""
-  return [len(texts.prompt_ids(p)) for p in read_prompts(c, c.prompts.split)]
+  return [len(texts.prompt_ids(p)) for name, part in list_sources(c).items()
+          for p in _read_source(name, part, part.prompts.split)]

@@ -131,8 +131,7 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   stages = updates.device_stages(c, methods, configs, mesh, optimizers,
                                  token_id=updates.find_token_id(c, tokenizer), learns=learns)
   planned = stages["planned"]
-  prompts = None if "train" not in splits else iterator.PromptIterator(
-      train_prompts, seed=c.seed, paired=c.prompts.paired)
+  prompts = build_prompts.make_iterator(c, train_prompts) if "train" in splits else None
   return Run(
       sizes=sizes, texts=texts, methods=methods, prompts=prompts, eval_prompts=eval_prompts,
       init=init, sampling=sampling, outcomes=outcomes, pool=verifier_pool, dialogues=dialogues,

@@ -69,30 +69,36 @@ def _normalize(name: str) -> str:
   return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def fill_prompts(prompts: keys.Config) -> str | None:
+def fill_prompts(prompts: keys.Config, key: str = "prompts.source") -> str | None:
   """Resolves the name of a public set in a section of prompts; keys that have a value of their
   own, other than the default of configs/base.py, keep it.
 
   Args:
     prompts: a section with `source`, and maybe `dataset`, `split`, `columns` and `options`.
+    key: what messages call the source.
   Returns:
     the split that the set holds out; None if the source is no name.
   """
-  found = find_set(prompts.source)
+  found = find_set(prompts.source, key)
   if found is None: return None
   default = base.get_config().prompts
   with prompts.unlocked():
     prompts.source = found.source
-    for key in ("dataset", "split"):
-      if prompts.get(key, default[key]) == default[key]: prompts[key] = getattr(found, key)
+    for name in ("dataset", "split"):
+      if prompts.get(name, default[name]) == default[name]: prompts[name] = getattr(found, name)
     prompts.options = _take_options(prompts)
   return found.held_out
 
 
 def fill(config: keys.Config) -> None:
-  """As `fill_prompts`, of a config and its eval.split."""
+  """As `fill_prompts`, of a config and its eval.split, and of the sources of a mixture."""
   held_out = fill_prompts(config.prompts)
   if held_out and config.eval.split == base.get_config().eval.split: config.eval.split = held_out
+  for name, part in (config.prompts.get("mixture") or {}).items():
+    if not hasattr(part, "keys") or not isinstance(part.get("source"), str): continue
+    held_out = fill_prompts(part, f"prompts.mixture.{name}.source")
+    if held_out and part.get("eval_split") is None:
+      with part.unlocked(): part.eval_split = held_out
 
 
 def change_source(config: keys.Config, changes: Mapping[str, Any]) -> dict[str, Any]:

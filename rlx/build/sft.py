@@ -94,6 +94,9 @@ def build_sft(config: keys.Config) -> Sft:
   c = config
   sets.fill(c)
   if c.lora.rank: raise ValueError(f"lora.rank={c.lora.rank}: 0; sft trains all parameters.")
+  for name, weight in (build_prompts.read_weights(c) or {}).items():
+    raise ValueError(f"prompts.mixture.{name}.weight={weight:g}: None; sft draws all examples "
+                     "equally often.")
   demonstrate = resolve.bind("prompts.datasets", c.sft.target, "sft.target", n_given=2)
   mesh = sharding.make_mesh(**c.mesh)
   shards = sharding.row_shards(mesh)
@@ -107,7 +110,7 @@ def build_sft(config: keys.Config) -> Sft:
   asked = leave_out_replies(texts)
   prompts, _ = build_prompts.load_prompts(c, asked)
   if dialogues: dialogues.start(tokenizer, prompts[0])
-  build_prompts.note_template(asked, prompts[0])
+  build_prompts.note_template(asked, prompts)
   written = {i: play(p, texts, dialogues, demonstrate, c.seed)
              for i, p in enumerate(prompts) if is_dialogue(p)}
   return options_lib.read_options(
@@ -138,7 +141,9 @@ def play(prompt: records.Prompt, texts: texts_lib.Texts, dialogues: dialogue.Dia
 
 def leave_out_replies(texts: texts_lib.Texts) -> texts_lib.Texts:
   """Texts whose prompt of a dialogue is what stands before its first reply."""
-  return dataclasses.replace(texts, template=lambda p: texts.template(_strip_replies(p)))
+  return dataclasses.replace(
+      texts, template=lambda p: texts.template(_strip_replies(p)),
+      sources={name: leave_out_replies(own) for name, own in texts.sources.items()})
 
 
 def is_dialogue(prompt: records.Prompt) -> bool:

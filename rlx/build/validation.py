@@ -64,8 +64,11 @@ def _check_functions(c: keys.Config) -> None:
   for path, key in verifiers(c).items(): resolve.lookup("verifiers", path, key)
   if c.rollouts.demonstration.name is not None:
     resolve.bind("prompts.datasets", c.rollouts.demonstration, "rollouts.demonstration", n_given=2)
-  build_prompts.bind_template(c)
-  io_rows.check(c.prompts.source, c.prompts.options.to_dict())
+  build_prompts.read_weights(c)
+  for name, part in build_prompts.list_sources(c).items():
+    with build_prompts.name_source(name):
+      build_prompts.bind_template(part)
+      io_rows.check(part.prompts.source, part.prompts.options.to_dict())
 
 
 def verifiers(c: keys.Config) -> dict[str, str]:
@@ -120,6 +123,11 @@ def _check_episodes(c: keys.Config) -> None:
         "rollouts.demonstration.name": None, "rollouts.budget.name": None,
         "rollouts.rehearsal": 0, "train_prm.labels": None, "eval.prm_sets": (),
         "likelihood.separator": None})
+    for name, part in build_prompts.list_sources(c).items():
+      if part.prompts.template != c.prompts.template:
+        raise ValueError(f"prompts.mixture.{name}.template: that of prompts.template with "
+                         f"environment.name={c.environment.name!r}, whose observations follow one "
+                         "template.")
     return
   if c.rollouts.step_separator == host_fields.TURN:
     _refuse(c, "rollouts.step_separator",
@@ -230,7 +238,8 @@ def _check_judge(c: keys.Config) -> None:
   """Options of verifiers/judge.py; the pool's deadline must leave time for its requests."""
   options = c.verifier.judge.to_dict()
   if problem := judge.problem(options): _refuse(c, f"verifier.judge.{problem[0]}", problem[1])
-  named = {*c.verifier.scores, c.prompts.columns.get("verifier")}
+  named = {*c.verifier.scores, *(part.prompts.columns.get("verifier")
+                                 for part in build_prompts.list_sources(c).values())}
   for verifier, key in (("judge.chat", "url"), ("judge.function", "function")):
     if verifier in named and options[key] is None:
       _refuse(c, f"verifier.judge.{key}", f"{verifier} needs it")
@@ -363,9 +372,12 @@ def find_toy_numbers(c: keys.Config, texts: texts_lib.Texts, prompts: Sequence[r
   if (rate := c.learner.optimizer.lr) >= 1e-4 and not c.lora.rank and learns == "policy":
     lines.append(f"learner.optimizer.lr={rate:g}: on all weights of a language model this destroys "
                  "it within a few steps; base=gsm8k, or learner.optimizer.lr=1e-6")
-  if has_chat and c.prompts.template.name == "plain":
-    lines.append("prompts.template.name='plain': the model's chat template is not used; "
-                 "base=gsm8k, or prompts.template.name=chat")
+  plain = [f"prompts.{f'mixture.{name}.' if name else ''}template.name"
+           for name, part in build_prompts.list_sources(c).items()
+           if part.prompts.template.name == "plain"]
+  if has_chat and plain:
+    lines.append(f"{plain[0]}='plain': the model's chat template is not used; base=gsm8k, or "
+                 f"{plain[0]}=chat")
   if prompts and not re.search(c.eval.answer, texts.prompt(prompts[0])):
     lines.append(f"eval.answer={c.eval.answer!r}: the prompt does not ask for an answer of this "
                  "form, so votes over answers may find none; base=gsm8k, or prompts.template.name="

@@ -45,6 +45,7 @@ class Prompt:
   answers: tuple[str, ...] = ()    # all that are right, where there are several
   tools: tuple[dict, ...] = ()     # that the chat template describes
   is_public: bool = False          # of a published set: dropped, not refused, if it cannot be judged
+  source: str = ""           # its name in prompts.mixture
 
   def repeat(self, i):
     """The same under another id: its completions are drawn with other keys."""

@@ -90,6 +90,13 @@ def bootstrap(statistic: Callable[[np.ndarray], float], count: int, *,
   return dict(mean=float(statistic(np.arange(count))), low=low, high=high, prompts=count)
 
 
+def split_by_source(outcome_PG: np.ndarray,
+                    prompts: Sequence[records.Prompt]) -> dict[str, np.ndarray]:
+  """{source: the rows of its prompts} of a mixture, in order; {} without one."""
+  return {name: outcome_PG[[p.source == name for p in prompts]]
+          for name in sorted({p.source for p in prompts} - {""})}
+
+
 def measure_by(outcome_PG: np.ndarray, value_P: Sequence, *, buckets: int) -> dict[str, dict]:
   """`interval` for every value of a property of prompts, such as their difficulty.
 

@@ -10,9 +10,10 @@ def format_interval(interval: dict) -> str:
 def print_summary(summary: dict, workdir: pathlib.Path) -> None:
   """Prints the accuracies and times of a run and the files in its workdir."""
   print("\nheld-out accuracy, 95% interval")
-  for name in ("greedy", "sampled"):
-    before, after = (format_interval(summary[when][name]) for when in ("before", "after"))
-    print(f"  {name:8} {before} -> {after}")
+  width = max(8, *map(len, summary["after"]))
+  for name, after in summary["after"].items():  # Also of sources: greedy/NAME.
+    before = format_interval(summary["before"][name])
+    print(f"  {name:{width}} {before} -> {format_interval(after)}")
   if summary["prm_accuracy"] is not None:
     print(f"  PRM ranks {summary['prm_accuracy']:.3f} of pairs right (last 10 steps)")
   seconds = summary["seconds"]

@@ -112,16 +112,20 @@ def iteration(run: build.Run, state: records.TrainState, host: host_state.HostSt
 
 def measure_accuracy(run: build.Run, state: records.TrainState, stream: str, repeats: int,
                      which: Sequence[str] = ("greedy", "sampled")) -> dict[str, dict]:
-  """Held-out accuracy: {"greedy", "sampled"} -> dict(mean, low, high, ...)."""
+  """Held-out accuracy: {"greedy", "sampled"} -> dict(mean, low, high, ...), and by source of a
+  mixture, as "greedy/NAME"."""
   params = state.join_params("policy")
   accuracies, weights = {}, run.sampling.lay_out(params)
   for name in which:
     sample = getattr(run.sampling, name)
-    accuracies[name] = accuracy.interval(accuracy.outcomes(
+    outcome_PG = accuracy.outcomes(
         lambda prompts, key: sample(  # pylint: disable=cell-var-from-loop
             params, prompts, key, None, weights),
         run.outcomes, run.eval_prompts, batch=run.sizes.eval_batch,
-        repeats=1 if name == "greedy" else repeats, key=rng.key(run.passes.seed, f"eval-{stream}")))
+        repeats=1 if name == "greedy" else repeats, key=rng.key(run.passes.seed, f"eval-{stream}"))
+    accuracies[name] = accuracy.interval(outcome_PG)
+    accuracies |= {f"{name}/{source}": accuracy.interval(x_PG) for source, x_PG in
+                   accuracy.split_by_source(outcome_PG, run.eval_prompts).items()}
   return accuracies
 
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from rlx.build import keys, options as options_lib
 from rlx.core import records
-from rlx.core.options import key
+from rlx.core.options import flatten, key
 from rlx.io import (
     checkpoint, curves, hub, lock, metrics as io_metrics, preemption, progress, run_folder,
     strict_json, trackers)
@@ -191,7 +191,8 @@ def _baseline(path: str | None, config: dict[str, Any]) -> pathlib.Path | None:
   for name in ("config.json", "metrics.jsonl"):
     if not (folder / name).exists():
       raise ValueError(f"log.baseline={path!r}: the folder of a run; it has no {name}.")
-  return folder if run_folder.read_config(folder)["prompts"] == config["prompts"] else None
+  before = flatten(run_folder.read_config(folder)["prompts"])
+  return folder if before == flatten(config["prompts"]) else None
 
 
 def restore(checkpoints: checkpoint.Checkpoints, init: Callable[[], records.TrainState],

@@ -12,9 +12,12 @@ Report = Callable[[str, list, list[records.Prompt]], None]
 
 
 def log_dropped(reason: str, prompts: list[records.Prompt], kept: list[records.Prompt]) -> None:
-  """Warns of prompts that a filter drops: the report of all filters by default."""
-  if dropped := len(prompts) - len(kept):
-    logging.warning("%d of %d prompts dropped: %s.", dropped, len(prompts), reason)
+  """Warns of prompts that a filter drops, by their source: the report of all filters by default."""
+  left = collections.Counter(p.source for p in kept)
+  for source, n in collections.Counter(p.source for p in prompts).items():
+    if dropped := n - left[source]:
+      of = source and f" of {source}"
+      logging.warning("%d of %d prompts%s dropped: %s.", dropped, n, of, reason)
 
 
 def drop_unread(rows: Iterable[records.Prompt | records.Dropped], name: str,

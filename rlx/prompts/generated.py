@@ -37,5 +37,8 @@ def prompts(name: str, generate: Callable[..., dict[str, Any]], rows: Iterable[M
   """Rows -> Prompts, with the fields that `generate(split=split, **row)` returns."""
   from rlx.core import records  # Processes of environments do not import jax.
   for row in rows:
+    if "seed" not in row:
+      raise ValueError(f"prompts.dataset={name!r}: it makes questions of its own; for rows with a "
+                       "question, prompts.dataset=jsonl.")
     yield records.Prompt(id=f"{name}/{split}/{row['seed']}/{row['index']}",
                          **generate(split=split, **row))

@@ -40,12 +40,7 @@ class PromptIterator:
 
   def take(self, n: int, skip: Iterable[str] = ()) -> list[records.Prompt]:
     """The next `n` prompts, all different and none with an id in `skip`."""
-    busy = {self._index[i] for i in skip if i in self._index}
-    if n % self._size:
-      raise ValueError(f"prompts: {n} prompts are no multiple of {self._size} wordings.")
-    if n > self._size * (len(self._units) - len(busy)):
-      raise ValueError(f"prompts: {n} different ones asked for, there are "
-                       f"{len(self._by_id)} and {self._size * len(busy)} are in use.")
+    busy = self._find_busy(n, skip)
     waiting, self._waiting = self._waiting, []
     taken: list[int] = []
     while waiting or len(taken) < n // self._size:
@@ -56,6 +51,10 @@ class PromptIterator:
       elif i not in self._waiting:
         self._waiting.append(i)
     return [p for i in taken for p in self._units[i]]
+
+  def count_free(self, skip: Iterable[str]) -> int:
+    """How many prompts have no id in `skip`; of pairs, how many pairs."""
+    return len(self._units) - len(self._find_busy(0, skip))
 
   def all(self) -> list[records.Prompt]:
     """Every prompt once."""
@@ -83,13 +82,26 @@ class PromptIterator:
     Raises:
       ValueError: the prompts or the seed are not those of the state.
     """
-    for key, now in dict(seed=self._seed, **self._data()).items():
-      if state[key] != now:
-        raise ValueError(f"prompts: {key} is {now} but was {state[key]} in the "
-                         "checkpoint; resume with the same data and seed.")
+    self._check_data(state)
     self._epoch, self._position = state["epoch"], state["position"]
     self._waiting = list(state["waiting"])
     self._order = self._shuffle()
+
+  def _find_busy(self, n, skip):
+    """Indices of the units of `skip`, after a check that `n` prompts are left."""
+    busy = {self._index[i] for i in skip if i in self._index}
+    if n % self._size:
+      raise ValueError(f"prompts: {n} prompts are no multiple of {self._size} wordings.")
+    if n > self._size * (len(self._units) - len(busy)):
+      raise ValueError(f"prompts: {n} different ones asked for, there are "
+                       f"{len(self._by_id)} and {self._size * len(busy)} are in use.")
+    return busy
+
+  def _check_data(self, state):
+    for key, now in (dict(seed=self._seed, weights=None) | self._data()).items():
+      if state.get(key) != now:
+        raise ValueError(f"prompts: {key} is {now} but was {state.get(key)} in the "
+                         "checkpoint; resume with the same data and seed.")
 
   def _data(self):
     """Numbers that change with the ids or their order."""

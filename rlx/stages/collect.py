@@ -7,6 +7,7 @@ import numpy as np
 
 from rlx.core import records, resolve, rng
 from rlx.core.options import key
+from rlx.evals import accuracy
 from rlx.io import progress
 from rlx.learner import hosts
 from rlx.prompts import iterator
@@ -158,9 +159,12 @@ class Collect:
   def _measure(self, draw: Draw, draws: int, rollouts: records.Rollouts) -> dict[str, Any]:
     """{metric: number} of all draws and of the completions of the batch."""
     lengths_B = rollouts.completion_len_B[rollouts.completion_len_B > 0]
+    outcome_PG = outcomes_lib.clip_rewards(draw.first_PG)
     is_cut_B = rollouts.finish_B == records.FINISH.index("length")
     metrics = {
-        "rollouts/accuracy": np.nanmean(outcomes_lib.clip_rewards(draw.first_PG)),
+        "rollouts/accuracy": np.nanmean(outcome_PG),
+        **{f"rollouts/accuracy/{source}": accuracy.mean(x_PG[~np.isnan(x_PG)])
+           for source, x_PG in accuracy.split_by_source(outcome_PG, draw.prompts).items()},
         "rollouts/pass_fraction": draw.keep_P.mean(),
         "rollouts/draws": draws,
         "rollouts/filled": max(self.sizes.trained - draw.keep_P.sum(), 0),

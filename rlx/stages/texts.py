@@ -1,6 +1,6 @@
 """Prompts and completions as texts and as token ids."""
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -22,12 +22,19 @@ class Texts:
   answer: str = key("eval.answer")  # regular expression whose last match is the answer
   prompt_tokens: int = key("prompts.max_tokens")
   completion_tokens: int = key("rollouts.max_tokens")
+  # Of the sources of a mixture that have another template or other variables of it.
+  sources: Mapping[str, "Texts"] = dataclasses.field(default_factory=dict)
+
+  def of(self, prompt: records.Prompt) -> "Texts":
+    """The Texts of the prompt's source."""
+    return self.sources.get(prompt.source, self)
 
   def prompt(self, prompt: records.Prompt) -> str:
     """The text that the model reads for a Prompt."""
-    asked, tools = self.template(prompt), list(prompt.tools)
-    if not isinstance(asked, str): return self.tokenizer.render(asked, tools=tools or None)
-    for name in [*self.tokenizer.variables, *["tools"] * bool(tools)]:
+    own, tools = self.of(prompt), list(prompt.tools)
+    asked, tokens = own.template(prompt), own.tokenizer
+    if not isinstance(asked, str): return tokens.render(asked, tools=tools or None)
+    for name in [*tokens.variables, *["tools"] * bool(tools)]:
       raise ValueError(f"prompts.template: {name} is for a chat template, and this prompt is a "
                        "plain text; prompts.template.name='chat' makes it a chat.")
     return asked
@@ -60,8 +67,9 @@ class Texts:
   def dialogue(self, prompt: records.Prompt) -> tuple[list[int], list[tuple[str, list[int]]]]:
     """(ids of the prompt, segments) of a prompt whose messages end with a reply; its replies are
     actions. Raises as `chat.split_dialogue`."""
+    own = self.of(prompt)
     first, *texts = chat.split_dialogue(
-        self.tokenizer, self.template(prompt), tools=list(prompt.tools) or None)
+        own.tokenizer, own.template(prompt), tools=list(prompt.tools) or None)
     opening, segments, context = self.tokenizer.encode(first), [], first
     for i, text in enumerate(texts):
       ids = self.tokenizer.pair(context, text)[1]

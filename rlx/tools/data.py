@@ -140,8 +140,10 @@ def _describe(config: keys.Config, texts: texts_lib.Texts, dialogues: dialogue.D
 
 
 def _source(config: keys.Config, name: str) -> str:
-  split = config.prompts.split if name == "train" else config.eval.split
-  return f"{config.prompts.source}, split {split}"
+  return "; ".join(
+      f"{f'{source}: ' if source else ''}{part.prompts.source}, split "
+      + (part.prompts.split if name == "train" else part.eval.split or "none")
+      for source, part in build_prompts.list_sources(config).items())
 
 
 def _quantiles(lengths: Iterable[int]) -> dict[str, Any]:

@@ -39,16 +39,21 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
 
   Returns:
     {metric: dict(mean, low, high, ...)}, which is also written to <workdir>/evaluate.json:
-    "sampled" and "greedy" accuracy; the metrics of `at_k`; "difficulty/VALUE"; "no_answer" and
-    "truncated", shares of completions; "length" in tokens; and under "prm" the metrics of
-    prm_sets.py for each of eval.prm_sets. Intervals are 95%: Wilson's over prompts for shares
-    (`accuracy.interval`), percentile bootstrap over prompts or problems for "length" and "prm".
+    "sampled" and "greedy" accuracy, and as "greedy/NAME" that of a source of a mixture; the metrics
+    of `at_k`; "difficulty/VALUE"; "no_answer" and "truncated", shares of completions; "length" in
+    tokens; and under "prm" the metrics of prm_sets.py for each of eval.prm_sets. Intervals are 95%:
+    Wilson's over prompts for shares (`accuracy.interval`), percentile bootstrap over prompts or
+    problems for "length" and "prm".
   """
   workdir, options = pathlib.Path(workdir), options_lib.read_options(Options, config)
   run = build.build(config, learns="")
   sets = {path: prm_sets.read(path, run.texts) for path in options.prm_sets
           if path.endswith(".jsonl")}
-  difficulty_P = options.difficulty and _meta(run.eval_prompts, options.difficulty)
+  # Not every source of a mixture needs to have it.
+  rated = {p.source for p in run.eval_prompts if options.difficulty in p.meta}
+  is_rated_P = np.array([p.source in rated or not rated for p in run.eval_prompts])
+  difficulty_P = options.difficulty and _meta(
+      [p for p, is_rated in zip(run.eval_prompts, is_rated_P) if is_rated], options.difficulty)
   checkpoints = checkpoint.Checkpoints(workdir)
   state, _ = session.restore(checkpoints, run.init, run.prompts)
   # A PRM that is neither trained nor loaded from prm.path equals its reference.
@@ -73,12 +78,14 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
   steps = prm_sets.score(run, state, list(map(run.texts.prompt_ids, prompts_B)),
                          completions[:n * g]) if has_prm else {}
   scores = prm_sets.scores(steps)
-  metrics = {"sampled": accuracy.interval(outcome_PG),
-             "greedy": rl.measure_accuracy(run, state, "evaluate", 1, ("greedy",))["greedy"]}
+  metrics: dict[str, Any] = {"sampled": accuracy.interval(outcome_PG)}
+  for source, x_PG in accuracy.split_by_source(outcome_PG, run.eval_prompts).items():
+    metrics[f"sampled/{source}"] = accuracy.interval(x_PG)
+  metrics |= rl.measure_accuracy(run, state, "evaluate", 1, ("greedy",))
   metrics |= at_k_lib.at_k(outcome_PG, answers, scores)
   if difficulty_P:
     metrics |= {f"difficulty/{value}": x for value, x in accuracy.measure_by(
-        outcome_PG, difficulty_P, buckets=options.buckets).items()}
+        outcome_PG[is_rated_P], difficulty_P, buckets=options.buckets).items()}
   metrics |= at_k_lib.text_metrics(
       outcome_PG, answers, finish_B, list(map(len, completions[:n * g])))
   prm_metrics = {path: prm_sets.measure(run, state, s) for path, s in sets.items()}

@@ -138,10 +138,10 @@ def test_the_start_of_training_says_it_in_one_line(bare, capsys, name, said):
   bare.hf.chat_template = TEMPLATES[name]
   c = quickstart.get_config("smoke")
   p = records.Prompt(id="a", text=USER["content"])
-  build_prompts.note_template(build_prompts.texts_of(c, bare), p)
+  build_prompts.note_template(build_prompts.texts_of(c, bare), [p])
   assert capsys.readouterr().err == ""  # A plain prompt.
   c.prompts.template = dict(name="chat")
-  build_prompts.note_template(build_prompts.texts_of(c, bare), p)
+  build_prompts.note_template(build_prompts.texts_of(c, bare), [p])
   lines = capsys.readouterr().err.splitlines()
   assert lines == [] if said is None else len(lines) == 1 and said in lines[0], lines
 

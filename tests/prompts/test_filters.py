@@ -8,7 +8,7 @@ from rlx.prompts import filters
 
 
 def prompts(*texts):
-  return [types.SimpleNamespace(id=str(i), text=t) for i, t in enumerate(texts)]
+  return [types.SimpleNamespace(id=str(i), text=t, source="") for i, t in enumerate(texts)]
 
 
 def text(prompt):
