@@ -161,7 +161,8 @@ def _check_kl(c: keys.Config, methods: methods_lib.Methods) -> None:
       _refuse(c, "kl.horizon", f"more than {least:g}, a fifth of a step's completions, or the "
               "coefficient becomes negative")
   if c.kl.off_policy and (c.kl.place != "loss" or c.kl.kind not in ("k1", "k3")):
-    _refuse(c, "kl.off_policy", f"False with kl.place={c.kl.place!r} and kl.kind={c.kl.kind!r}: the "
+    _refuse(c, "kl.off_policy",
+            f"False with kl.place={c.kl.place!r} and kl.kind={c.kl.kind!r}: the "
             "ratio makes the gradient of a loss exact with the kinds k1 and k3 only")
   if c.kl.sync_every and c.rollouts.rehearsal:
     _refuse(c, "kl.sync_every",
