@@ -188,15 +188,16 @@ def test_schedules_of_optimizers_count_iterations(name, updates):
 
 @pytest.mark.parametrize("shards, changes, message", [
     (1, {"learner.minibatches": 5},
-     "prompts.per_step=32: .* of learner.minibatches=5 x learner.microbatches=1 x "),
+     "prompts.per_step=32: .* of learner.minibatches=5 x mesh.data x mesh.fsdp = 1; mini"),
     (1, {"learner.microbatches": 64},
      "learner.minibatches=1 x learner.microbatches=64 x mesh.data x mesh.fsdp = 1; micro.* "
      "Set learner.microbatches=32.$"),
-    (4, {"prm.minibatches": 2, "prm.microbatches": 8},
-     "prm.minibatches=2 x prm.microbatches=8 x mesh.data x mesh.fsdp = 4; micro"),
+    (4, {"prm.minibatches": 2, "prm.microbatches": 8, "value.microbatches": 16},
+     "prm.minibatches=2 x prm.microbatches=8 x mesh.data x mesh.fsdp = 4; micro.* "
+     "Set prm.microbatches=4 value.microbatches=8.$"),
     (4, {"value.microbatches": 16},
      "value.minibatches=1 x value.microbatches=16 x mesh.data x mesh.fsdp = 4; micro"),
-    (3, {}, "prompts.per_step=32: .* mesh.fsdp = 3; micro"),
+    (3, {}, "prompts.per_step=32: .* mesh.fsdp = 3; mini"),
     (32, {"eval.batch": 48}, "eval.batch=48: must be a multiple of mesh.data x mesh.fsdp = 32"),
     (4, {"rollouts.rehearsal": 2}, "rollouts.rehearsal=2: must be a multiple"),
     (32, {"rollouts.oversample": 1.5}, "rollouts.oversample x .*=48: must be"),

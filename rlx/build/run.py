@@ -192,14 +192,21 @@ def check_cuts(c: keys.Config, shards: int) -> None:
     ValueError: one line naming the keys.
   """
   rows = f"mesh.data x mesh.fsdp = {shards}"
+  fits: dict[str, int] = {}
   for name in ("learner", "prm", "value"):
-    n, parts = c[name].minibatches, c[name].microbatches
-    if (per_step := c.prompts.per_step) % (n * parts * shards):
-      fits = next((m for m in range(parts, 0, -1) if per_step % (n * m * shards) == 0), None)
-      raise ValueError(
-          f"prompts.per_step={per_step}: must be a multiple of {name}.minibatches={n} "
-          f"x {name}.microbatches={parts} x {rows}; microbatches hold whole groups"
-          + (f". Set {name}.microbatches={fits}." if fits else "."))
+    n, parts = c[name].minibatches * shards, c[name].microbatches
+    if most := [m for m in range(parts, 0, -1) if c.prompts.per_step % (n * m) == 0]:
+      if most[0] < parts: fits[name] = most[0]
+      continue
+    raise ValueError(
+        f"prompts.per_step={c.prompts.per_step}: must be a multiple of {name}.minibatches="
+        f"{c[name].minibatches} x {rows}; minibatches hold whole groups.")
+  if fits:
+    name = next(iter(fits))
+    raise ValueError(
+        f"prompts.per_step={c.prompts.per_step}: must be a multiple of {name}.minibatches="
+        f"{c[name].minibatches} x {name}.microbatches={c[name].microbatches} x {rows}; microbatches "
+        f"hold whole groups. Set {' '.join(f'{k}.microbatches={m}' for k, m in fits.items())}.")
   for name, n in (("eval.batch", c.eval.batch), ("rollouts.rehearsal", c.rollouts.rehearsal),
                   ("rollouts.oversample x (prompts.per_step - rollouts.rehearsal)",
                    sizes_of(c).draw)):
