@@ -86,8 +86,8 @@ def report(lines):
           "| CPUs | this page: measured, beside TRL, Tunix, transformers and torch.compile |",
           "| NVIDIA H200 | [gpu.md](gpu.md): sampling, updates and steps of a 0.5B model, measured on "
           "one |",
-          "| TPUs, several GPUs | [scaling.md](scaling.md): memory and work of compiled programs; nothing "
-          "has run on them |", "",
+          "| TPUs, several GPUs | [scaling.md](scaling.md): memory and work of compiled programs; "
+          "nothing has run on them |", "",
           "A size is completions x (prompt tokens + completion tokens), or prompts x "
           "completions x (...) if completions share prompts. The limit is the time that the "
           "necessary matrix products and memory traffic would take at the peak of the machine. "
