@@ -6,17 +6,25 @@ from rlx.verifiers.math import tables
 
 # Quantities of which a question asks for one, so that the others are wrong.
 _INSTEAD = ({"celsius", "fahrenheit", "temperature"},
-            {"dollars", "euros", "pounds sterling", "yen", "rupees"})
+            {"dollars", "euros", "pounds sterling", "yen", "rupees", "yuan"})
 _POWERS, _SCALES = tables.TABLES["powers"], tables.TABLES["scales"]
 # A division or product sign, or a name with a power before or after it.
 _UNIT = re.compile(r"(/|per\b|[*.])|(?:(square|sq|cubic)\b[\s.]*)?([^\W\d_]+|[$€£¥₹¢])"
                    r"\s*(\^-?\d|squared\b|cubed\b)?")
+# What a question asks for, in English and Chinese.
+_ASKED = tables.phrase("asked_unit")
+_ASKED_QUANTITY = tables.phrase("asked_quantity")
+_QUANTITIES = {name: powers for names, powers in tables.TABLES["quantities"].items()
+               for name in names.split()}
+_CHINESE = {"平方": "square ", "立方": "cubic ", "每": "/"}
 _PERCENT = ("%", "percent", "per cent", "percents")
 _NO_UNIT = tables.words("no_unit")
 # {name: (quantity, size)}; a counted thing, such as an apple, is a quantity of its own.
 _KNOWN = {name: (quantity, fractions.Fraction(size))
           for quantity, units in tables.TABLES["units"].items()
           for names, size in units.items() for name in names.split()}
+_PHYSICAL = {quantity for quantity, _ in _KNOWN.values()} - {"units"}
+_WRAPPED = re.compile(r"\\(?:text|mathrm|rm)(?![A-Za-z])|[{}$~]|\\[,;: ]")
 _KNOWN |= {word: (word, fractions.Fraction(1)) for word in tables.words("counted")}
 
 
@@ -28,6 +36,7 @@ def is_name(word):
 def scale(words):
   """Splits "million dollars" into the factor of its first word and the other words."""
   first, _, rest = words.partition(" ")
+  if words[:1] in _SCALES: return _SCALES[words[0]], words[1:].strip()
   if (name := _stem(first.lower())) in _SCALES: return _SCALES[name], rest.strip()
   return 1, words
 
@@ -50,6 +59,9 @@ def parse_unit(words, context=frozenset()):
   if words in ("M", "B", "T"): return None
   if words == "K" and not context & {"k", "kelvin", "temperature"}: return None
   words = re.sub(r"[{}()]|\\cdot", " ", words.lower()).replace("mph", "mile/hour")
+  words = re.sub(r"\bdegrees?\s+(?=celsius|fahrenheit|kelvin)", "", words)
+  if not words.isascii():
+    for name, new in _CHINESE.items(): words = words.replace(name, new)
   words = re.sub(r"\^\s*(-?)\s*(\d)", r"^\1\2", words).strip()
   if _UNIT.sub("", words).strip(): return None
   size, powers, sign = fractions.Fraction(1), {}, 1
@@ -80,8 +92,44 @@ def find_asked_sizes(quantities, words):
   return {size for quantity, size in filter(None, measures) if quantity in quantities}
 
 
-def is_other(quantities, words):
-  """Tells whether a question names another unit: cubic for an area, celsius for fahrenheit."""
+def find_asked(question):
+  """Returns the units that a question asks for: "in km/h", "how many cubic metres", 多少千克."""
+  asked = []
+  for match in _ASKED.finditer(_WRAPPED.sub(" ", question)):
+    parts = re.findall(r"[\u3400-\u9fff]|[A-Za-z°]+(?:\s*\^\s*\{?\d\}?|[²³])?|/", match[1])
+    for n in range(min(len(parts), 6), 0, -1):
+      words = "".join(parts[:n]) if "\u3400" <= parts[0] else " ".join(parts[:n])
+      words = words.replace("²", "^2").replace("³", "^3")
+      # A single letter may be a word or a variable.
+      is_letter = len(parts[n - 1]) == 1 and parts[n - 1].isascii() and parts[n - 1] != "/"
+      if parts[n - 1] == "/" or is_letter and (parts[n - 1] == "a" or len(parts) > n): continue
+      unit = parse_unit(words)
+      if unit is None or not unit[1].keys() <= _PHYSICAL: continue
+      asked.append(unit)
+      break
+  return tuple(asked)
+
+
+def find_asked_quantities(question):
+  """Returns the quantities that a question asks for by name, such as {"length": 2} for an area."""
+  named = {_QUANTITIES[m[1].lower()] for m in _ASKED_QUANTITY.finditer(question)}
+  return tuple(dict(_parse_powers(powers)) for text in named for powers in text.split(" or "))
+
+
+def _parse_powers(text):
+  return ((name, int(power or 1)) for name, _, power in
+          (part.partition("^") for part in text.split()))
+
+
+def is_other(unit, question):
+  """Tells whether a question asks for another unit, or names one instead: cubic for an area,
+  celsius for fahrenheit."""
+  quantities, words = unit[1], question.words
+  if question.units and quantities and unit not in question.units:
+    # Things may have another name than in the question, but apples are no kilograms.
+    return bool(_PHYSICAL & {*quantities, *(q for asked in question.units for q in asked[1])})
+  if question.quantities and quantities.keys() <= _PHYSICAL and quantities and (
+      quantities not in question.quantities): return True
   named = {_measure(w)[0] for w in words if len(w) > 1 and _measure(w)}
   for group in _INSTEAD:
     if quantities.keys() & group and named & group and not quantities.keys() & named: return True
@@ -95,7 +143,7 @@ def _measure(word):
   word = word.lower()
   if word in _KNOWN: return _KNOWN[word]
   if word.endswith("es") and word[:-2] in _KNOWN and len(word) > 4: return _KNOWN[word[:-2]]
-  if word.endswith("s") and len(word) > 3: return _KNOWN.get(word[:-1])
+  if word.endswith("s") and len(word) > 2: return _KNOWN.get(word[:-1])
   return None
 
 
