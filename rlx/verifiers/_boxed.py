@@ -27,12 +27,12 @@ def find(text):
   boxes, ends = [], _find_group_ends(text, matches[0].end())
   for match in matches:
     start, begin = match.start(), match.end()
+    if boxes and start < boxes[-1][3]: boxes.pop()  # It is around this one.
     if not text.startswith("{", begin):
       if bare := _BARE.match(text, begin): boxes.append((start, begin, bare.end(), bare.end()))
     elif begin not in ends:
       boxes = []
     elif not _PLACE.fullmatch(text, begin + 1, ends[begin] - 1):
-      if boxes and start < boxes[-1][3]: boxes.pop()  # It is around this one.
       boxes.append((start, begin + 1, ends[begin] - 1, ends[begin]))
   contents = [text[begin:stop].strip() if stop < end else text[begin:stop].rstrip(".,`*")
               for _, begin, stop, end in boxes]

@@ -6,6 +6,8 @@ from rlx.verifiers.math.latex import Unreadable
 
 _ORDERED = frozenset(["order", "ordered", "respectively", "sequence"])  # Words of a question.
 _LOGARITHMS = frozenset(["ln", "log", "lg"])
+# Words of a question about a function up to a constant.
+_INTEGRALS = frozenset(["antiderivative", "integral", "integrate", "primitive", "differential"])
 _DEGREES = units.parse_unit("degrees")
 
 
@@ -86,6 +88,7 @@ def _same_value(gold, stated, question):
   if isinstance(stated, kinds.Based): return _is_in_asked_base(gold, stated, question)
   value = _find_single_value(stated, gold)
   if value is None: return False
+  if question.words & _INTEGRALS: value = _rename_constant(value, gold)
   if value.unit is None and _is_letter_unit(value.tree, gold, question): return True
   is_angle = (gold.unit == _DEGREES) != (value.unit == _DEGREES)
   if is_task(value.tree, gold.tree) and not is_angle: return False
@@ -97,6 +100,14 @@ def _same_value(gold, stated, question):
   if not (is_angle and has_pi) and ex.is_equal(*trees): return True
   return is_angle and ex.is_equal(*(("deg", tree) if unit == _DEGREES else tree
                                     for tree, unit in zip(trees, (gold.unit, value.unit))))
+
+
+def _rename_constant(value, gold):
+  """Returns x^2 + K as x^2 + C, if that is the constant of the reference answer."""
+  names, golds = ex.variables(value.tree), ex.variables(gold.tree)
+  extra, missing = names - golds, golds - names
+  if len(extra) != 1 or len(missing) != 1 or not extra | missing <= set("CcKkDdAaBbMm"): return value
+  return value._replace(tree=ex.substitute(value.tree, *extra, ("sym", *missing)))
 
 
 def _same_percentage(gold, stated, question):

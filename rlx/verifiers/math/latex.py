@@ -27,10 +27,9 @@ _CHARACTERS = str.maketrans(tables.TABLES["characters"] | {
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n")
 _LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 _SPELLINGS = tables.TABLES["spellings"]
-_REWRITES = [(re.compile(pattern), new) for pattern, new in (
-    *tables.TABLES["layout"],
-    (rf"\\({'|'.join(_SPELLINGS)})(?![A-Za-z])", lambda match: _SPELLINGS[match[1]]),
-    *tables.TABLES["notation"])]
+_LAYOUT, _NOTATION = ([(re.compile(pattern), new, needs) for pattern, new, needs in tables.TABLES[t]]
+                      for t in ("layout", "notation"))
+_SPELLED = re.compile(rf"\\({'|'.join(_SPELLINGS)})(?![A-Za-z])")
 _WRAPPER = re.compile(
     r"\\(text(?:rm|bf|it|sf|tt|normal)?|mbox|hbox|math(?:rm|bf|it|sf|normal|tt)|operatorname\*?|"
     r"boldsymbol|bm|underline|boxed|fbox|emph|bold|ensuremath)\s*(?=\{)")
@@ -40,7 +39,7 @@ _MIXED = re.compile(r"(?<![\d.^_}])(\d+)\s+(\d+)\s*/\s*(\d+)(?![\d.])")  # 3 1/2
 _TOKEN = re.compile(
     r'\s*("[^"]*"|(?:\d+\.\d*|\.\d+)\s*\\overline\s*\{\s*\d+\s*\}'
     r'|\d+(?:\.\d+)?(?:[eE][+-]?\d+(?![\w.]))?|\.\d+|\\[A-Za-z]+|\\.'
-    r"|[A-Za-z]+|[\u3400-\u9fff]+|.)", re.DOTALL)
+    r"|[\u3400-\u9fff]+|[A-Za-z\u00c0-\u024f]+|.)", re.DOTALL)
 _SIGNED_EXPONENT = re.compile(r"(?<=\d)e([+-]\d+)(?![\w.])")
 # 2e+1, but not 2.5e+1, 2e+10 and 2e-05, which are how programs write numbers.
 _SHORT_EXPONENT = re.compile(r"(?<![\d.])\d+e[+-][1-9](?![\w.])")
@@ -49,7 +48,7 @@ _LONE_WORD = re.compile(
     r"(?:^|(?<=[,;])|(?<=\band)|(?<=\bor))(\s*)([A-Za-z]{2,3})(?=\s*(?:$|[,;]|\b(?:and|or)\b))")
 _MARKS = frozenset("+-*/^_!|()[]{}<>=,;:%$€£¥₹'&.?#") | {r"\{", r"\}", r"\\", r"\%", r"\$", r"\|"}
 # Spaces that are not kept; a text may end in the backslash of "\\ ".
-_WORD_SHAPE = re.compile(r"[A-Z][a-z]{1,2}|[b-df-hj-np-tv-z][aeiou][b-df-hj-np-tv-z]")
+WORD_SHAPE = re.compile(r"[A-Z][a-z]{1,2}|[b-df-hj-np-tv-z][aeiou][b-df-hj-np-tv-z]")
 _NAMES = frozenset(["pi", "inf", "am", "pm", "sqrt"])
 _SINGLE = re.compile(r"\{\s*(\\[A-Za-z]+|\w)\s*\}")  # A group of one token.
 _ENUMERATED = re.compile(r"\s*\\\{.*\\(?:dots)\b.*\\\}\s*")
@@ -155,16 +154,22 @@ def plain_fractions(text):
 
 def _unify_spelling(text):
   """Returns the text with one spelling for each symbol and its words in quotation marks."""
-  text = "".join(_character(c) for c in text)
-  text = re.sub(r"[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+", lambda m: "^{" + m[0].translate(_RAISED) + "}", text)
-  text = re.sub(r"[₀₁₂₃₄₅₆₇₈₉]+", lambda m: "_{" + m[0].translate(_LOWERED) + "}", text)
+  if not text.isascii():
+    text = "".join(_character(c) for c in text)
+    text = re.sub(r"[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+", lambda m: "^{" + m[0].translate(_RAISED) + "}", text)
+    text = re.sub(r"[₀₁₂₃₄₅₆₇₈₉]+", lambda m: "_{" + m[0].translate(_LOWERED) + "}", text)
   text = re.sub(r"\\\\\s*\[[\d.]+\s*[a-z]+\]", r"\\\\ ", text)  # \\[2pt]
   text = re.sub(r"(?<!\\)\\[()\[\]]", " ", text.replace('"', " ").translate(_CHARACTERS))
   if len(dollars := re.findall(r"(?<!\\)\$", text)) % 2 == 0 and dollars:  # Formulas, not money.
     text = re.sub(r"(?<!\\)\$", " ", text)
-  text = _unwrap(re.sub(r"\\(?:text)?color\s*\{[^{}]*\}", " ", text))
-  for pattern, new in _REWRITES: text = pattern.sub(new, text)
-  text = re.sub(r"(?<=\d)\{,\}(?=\d{3})", ",", text)
+  if "color" in text: text = re.sub(r"\\(?:text)?color\s*\{[^{}]*\}", " ", text)
+  text = _unwrap(text)
+  for pattern, new, needs in _LAYOUT:
+    if needs in text: text = pattern.sub(new, text)
+  if "\\" in text: text = _SPELLED.sub(lambda match: _SPELLINGS[match[1]], text)
+  for pattern, new, needs in _NOTATION:
+    if needs in text: text = pattern.sub(new, text)
+  if "{,}" in text: text = re.sub(r"(?<=\d)\{,\}(?=\d{3})", ",", text)
   return _MIXED.sub(r"\1\\frac{\2}{\3}", _GROUPED.sub(_join_digits, text))
 
 
@@ -175,7 +180,7 @@ def _quote_word(match, letters):
   if lower in FUNCTIONS or lower in _CONNECTIVES or lower in _NAMES or word.isupper():
     return match[0]
   # Without a question Tim, Ed and cat are words, but ab, xyz and mc are not.
-  is_word = (_WORD_SHAPE.fullmatch(word) if letters is None else not letters.issuperset(word))
+  is_word = (WORD_SHAPE.fullmatch(word) if letters is None else not letters.issuperset(word))
   return f'{space}"{word}"' if is_word else match[0]
 
 
@@ -231,6 +236,7 @@ def _unwrap(text):
 def _word(word, before, is_unit):
   """Returns the tokens of adjacent letters."""
   lower = word.lower()
+  if len(word) > 1 and not word.isascii(): return ['"' + word]
   if lower in FUNCTIONS or lower == "sqrt": return ["\\" + lower]
   if lower in ("pi", "infinity", "inf", "infty"): return [r"\pi" if lower == "pi" else r"\infty"]
   if lower in _CONNECTIVES: return [_CONNECTIVES[lower]]

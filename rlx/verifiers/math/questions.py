@@ -1,7 +1,7 @@
 """What a question says about its answer: units, form, and its own expressions."""
 import re
 
-from rlx.verifiers.math import forms, kinds, reading, tables, units
+from rlx.verifiers.math import forms, kinds, latex, reading, tables, units
 
 _BASE = re.compile(r"\bbase[- ]*\$?(\w+)|\b(binary|octal|hexadecimal)\b", re.IGNORECASE)
 _LETTERS = re.compile(r"(?<![^\W\d_])[^\W\d_]{1,3}(?![^\W\d_])")
@@ -16,7 +16,8 @@ def read(text, answer):
   words |= units.context(text) | {
       f"base {reading.BASES.get(name, name)}"
       for name in (re.sub(r"\W", "", m[1] or m[2]).lower() for m in _BASE.finditer(text))}
-  runs = [run for run in _LETTERS.findall(text) if run.lower() not in _WORDS]
+  runs = [run for run in _LETTERS.findall(text)
+          if run.lower() not in _WORDS and not latex.WORD_SHAPE.fullmatch(run)]
   question = kinds.Question(
       words, frozenset("".join(runs)), units.find_asked(text), units.find_asked_quantities(text))
   return question._replace(**forms.find_asked(text, question))

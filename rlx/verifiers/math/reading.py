@@ -18,6 +18,7 @@ _BEFORE_DIGITS = frozenset(["_", "{", "(", r"\to"]) | _SIGNS.keys()
 _NUMBERED_NAME = re.compile(
     r"[A-Za-z]\(-?[\d.]+(?:,-?[\d.]+)*\)|[A-Za-z]\^\{?(?:-1|T)\}?(?:\((?:[a-z]|-?\d+)\))?")
 _PREFIX = tables.phrase("prefix")
+_SENTENCE = tables.phrase("sentence")
 _DENIAL = tables.phrase("denial")
 _EXCEPT = tables.phrase("except")
 _INTEGER_WORDS = tables.phrase("integers")
@@ -45,6 +46,7 @@ def parse_answer(text, question=kinds.NO_QUESTION, is_e_constant=False):
     is_e_constant: as of `latex.tokens`.
   """
   words = question.words
+  if text[:1].isalpha(): text = _SENTENCE.sub("", text, count=1)
   plain = _WRAPPED.sub(" ", text).strip()
   as_words = normalize(text)
   if as_words in _NOTHING: return kinds.Set([])
@@ -74,7 +76,8 @@ def word_of(text):
 
   It is "" if what stands behind it leaves it open.
   """
-  lead, *rest = _LEAD.split(" ".join(_WRAPPED.sub(" ", text).split()), maxsplit=1)
+  plain = re.sub(r"[*_`]{1,3}(?!\w)", "", _WRAPPED.sub(" ", text))
+  lead, *rest = _LEAD.split(" ".join(plain.split()), maxsplit=1)
   return "" if rest and _HEDGED.match(rest[0]) else normalize(lead)
 
 
@@ -132,6 +135,7 @@ def _without_condition(tokens):
   if (i := next(starts, None)) is None or any(tokens[:i].count(a) != tokens[:i].count(b)
                                               for a, b in ("()", "[]", "{}")): return tokens
   behind = [token for token in tokens[i:] if token not in ("{", "}")]
+  if "some" in behind[0] and "constant" not in behind[0]: return tokens  # One of a family.
   is_index = {"n", "m", "k", "N"} & set(behind)
   for token in behind:
     is_sign = _SIGNS.get(token) in ((">", ">=", "!=") if is_index else ("!=",))

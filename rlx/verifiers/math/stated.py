@@ -141,11 +141,12 @@ def find_retraction(text):
   if not first: end = re.match(r"\s*[^\s]*", text).end()
   if asked := re.match(r"[^.!?\n]{0,80}\?(?!\s*(?i:yes|correct|right|indeed))", text[end:]):
     return end + asked.end()
-  other = re.compile(r"\d").search(text, end)
-  stop = other.start() if other else len(text)
-  if taken := _TAKEN_BACK.search(text, end, min(stop, end + 400)): return taken.end()
-  doubted = _DOUBTED.search(text, end, min(stop, end + 400))
-  return doubted.end() if doubted and other else None
+  behind = text[end:end + 400]
+  other = re.search(r"\d", behind)
+  stop = other.start() if other else len(behind)
+  if taken := _TAKEN_BACK.search(behind, 0, stop): return end + taken.end()
+  doubted = _DOUBTED.search(behind, 0, stop)
+  return end + doubted.end() if doubted and other else None
 
 
 def _make_fraction(match):
@@ -216,8 +217,8 @@ def _unit(line, start, end):
   if not words: return ""
   names = [words[1]] if words[1].isascii() else [words[1][:n] for n in range(len(words[1]), 0, -1)]
   return next((f" {name}" for name in names if units.scale(name)[0] != 1
-               or units.is_percent(name) or units.parse_unit(name) is not None and (
-                   len(name) > 1 or not name.isascii())), "")
+               or units.is_percent(name) or (units.is_name(name) if name.isascii() else
+                                           units.parse_unit(name) is not None)), "")
 
 
 def _behind_equality(line):

@@ -23,6 +23,7 @@ _NO_UNIT = tables.words("no_unit")
 _KNOWN = {name: (quantity, fractions.Fraction(size))
           for quantity, units in tables.TABLES["units"].items()
           for names, size in units.items() for name in names.split()}
+_SENTENCES = re.compile(r"(?<=[.?!;])\s+|(?<=[。？！；])")
 _PHYSICAL = {quantity for quantity, _ in _KNOWN.values()} - {"units"}
 _WRAPPED = re.compile(r"\\(?:text|mathrm|rm)(?![A-Za-z])|[{}$~]|\\[,;: ]")
 _KNOWN |= {word: (word, fractions.Fraction(1)) for word in tables.words("counted")}
@@ -94,20 +95,27 @@ def find_asked_sizes(quantities, words):
 
 def find_asked(question):
   """Returns the units that a question asks for: "in km/h", "how many cubic metres", 多少千克."""
-  asked = []
-  for match in _ASKED.finditer(_WRAPPED.sub(" ", question)):
-    parts = re.findall(r"[\u3400-\u9fff]|[A-Za-z°]+(?:\s*\^\s*\{?\d\}?|[²³])?|/", match[1])
-    for n in range(min(len(parts), 6), 0, -1):
-      words = "".join(parts[:n]) if "\u3400" <= parts[0] else " ".join(parts[:n])
-      words = words.replace("²", "^2").replace("³", "^3")
-      # A single letter may be a word or a variable.
-      is_letter = len(parts[n - 1]) == 1 and parts[n - 1].isascii() and parts[n - 1] != "/"
-      if parts[n - 1] == "/" or is_letter and (parts[n - 1] == "a" or len(parts) > n): continue
-      unit = parse_unit(words)
-      if unit is None or not unit[1].keys() <= _PHYSICAL: continue
-      asked.append(unit)
-      break
-  return tuple(asked)
+  words = context(question)
+  for sentence in reversed(_SENTENCES.split(_WRAPPED.sub(" ", question))):
+    found = (_find_unit(match[2], words if match[1].lower().startswith("how") else frozenset())
+             for match in _ASKED.finditer(sentence))
+    if asked := tuple(unit for unit in found if unit is not None): return asked
+  return ()
+
+
+def _find_unit(text, context_):
+  """Returns the longest unit with which a text begins, None without one."""
+  parts = re.findall(r"[\u3400-\u9fff]|[A-Za-z°]+(?:\s*\^\s*\d|[²³])?|/", text)
+  if parts and parts[0].lower() in ("in", "more", "fewer", "total", "whole", "full"): del parts[0]
+  for n in range(min(len(parts), 6), 0, -1):
+    last = parts[n - 1]
+    # A single letter may be a word or a variable.
+    if last in ("/", "a") or len(last) == 1 and last.isascii() and len(parts) > n: continue
+    words = ("" if "\u3400" <= parts[0] else " ").join(parts[:n])
+    unit = parse_unit(words.replace("²", "^2").replace("³", "^3"))
+    if unit and unit[1] and unit[1].keys() <= _PHYSICAL: return unit
+  unit = parse_unit(parts[0], context_) if parts and context_ else None
+  return unit if unit and unit[1] else None
 
 
 def find_asked_quantities(question):
