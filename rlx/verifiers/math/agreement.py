@@ -5,6 +5,7 @@ from rlx.verifiers.math import expressions as ex, kinds, reading, reals, units
 from rlx.verifiers.math.latex import Unreadable
 
 _ORDERED = frozenset(["order", "ordered", "respectively", "sequence"])  # Words of a question.
+_RANKED = _ORDERED | {"rank", "arrange", "sort", "list", "first", "second", "from", "least", "most"}
 _LOGARITHMS = frozenset(["ln", "log", "lg"])
 # Words of a question about a function up to a constant.
 _INTEGRALS = frozenset(["antiderivative", "integral", "integrate", "primitive", "differential"])
@@ -133,8 +134,11 @@ def _in_same_unit(gold, stated, question):
 
 def _is_letter_unit(tree, gold, question):
   """Tells whether 5m is 5 metres: the reference or the question has to name that unit."""
-  if tree[0] != "*" or tree[2][0] != "sym" or ex.variables(gold.tree): return False
-  if (unit := units.parse_unit(tree[2][1])) is None: return False
+  if tree[0] != "*" or ex.variables(gold.tree): return False
+  base, *power = tree[2][1:] if tree[2][0] == "^" else [tree[2]]
+  power = [ex.to_fraction(part) for part in power]
+  if base[0] != "sym" or None in power: return False
+  if (unit := units.parse_unit("^".join(map(str, [base[1], *power])))) is None: return False
   is_unit = (unit == gold.unit if gold.unit is not None
              else unit[0] in units.find_asked_sizes(unit[1], question.words))
   return is_unit and ex.is_equal(gold.tree, tree[1])
@@ -184,6 +188,8 @@ def _same_list(gold, stated, question):
       _is_sequence(golds) or question.words & _ORDERED)
   if len(golds) != len(items): return False
   if _same_each(golds, items, question): return True
+  if isinstance(golds[0], kinds.Text) and (  # Names may be asked for in an order.
+      question.words & _RANKED or not question.words & {"who", "which"}): return False
   return not is_ordered and _same_items(golds, items, question)
 
 
@@ -363,8 +369,8 @@ def _same_colon(gold, stated, _):
 
 
 def _same_based(gold, stated, question):
-  if isinstance(stated, kinds.Value) and question.words & {"base", "binary"}:
-    return stated.tree == ex.parse([gold.digits])
+  if question.words & {"base", "binary"} and not isinstance(stated, kinds.Based):
+    return stated == reading.parse_answer(gold.digits)
   return gold == stated
 
 

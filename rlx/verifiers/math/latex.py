@@ -57,7 +57,7 @@ _CONNECTIVES = tables.TABLES["connectives"]
 _SHORT_WORDS = tables.words("short_words")
 _NUMBER_IN_TEXT = re.compile(r'([A-Za-z ]*)(:?)\s*([-+]?\$?\d[\d.,/:]*(?<![.,:]))\s*([^"\d]*)')
 _UNIT_FORMULA = re.compile(  # km/h, m^2, ~N\cdot m
-    r"[a-zA-Z~ /^\d{}]+|~(?:[a-zA-Z~ /^\d{}-]|\\cdot\b|\\,)+")
+    r"(?:[a-zA-Z~ /^\d{}]|\^\{-\d\}|\\,)+|~(?:[a-zA-Z~ /^\d{}-]|\\cdot\b|\\,)+")
 _EXACT_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 
 
@@ -228,7 +228,8 @@ def _unwrap(text):
       before, colon, value, behind = number.groups()
       new = " ".join([f'"{before}"' * bool(before), colon, value, f'"{behind}"' * bool(behind)])
     else: new = f'"{plain}"'
-    if new == f'"{plain}"': new = '"' + new[1:-1].replace('"', "").replace("~", " ") + '"'
+    if new == f'"{plain}"': new = '"' + new[1:-1].replace('"', "").replace("~", " ").replace(
+        "\\,", " ") + '"'
     text = text[:match.start()] + " " + new + " " + text[end:]
   return text
 

@@ -29,12 +29,13 @@ _CHOICE = re.compile(r"(?:(?:option|choice|answer)\s+)?\(?\s*([A-Z])\s*\)?\s*[.:
 _CHOICE_AND_WHY = re.compile(r"(?:\(\s*([A-Z])\s*\)|([A-Z])\s*[.:)])\s*(\S.*)", re.DOTALL)
 _HEDGE = tables.phrase("hedge")
 # Without spaces: 1011_2, (1011)_2, 1011_(2), 1011_two, 1011 (base 2), 2A_16.
-_BASED = re.compile(r"\(?(?=[A-Z]*\d)([\dA-Z]+)\)?(?:_\(?(?:base)?|\(?base-?)(\d\d?|[a-z]+)\)?",
+_BASED = re.compile(r"\(?(?=[A-Z]*\d)([\dA-Z]+)\)?(?:_\(?(?:base)?|\(?(?:in)?base-?)(\d\d?|[a-z]+)\)?",
                     re.ASCII)
 BASES = tables.TABLES["bases"]
 _CONDITION = tables.phrase("condition")
 _OF_CONDITIONS = tables.phrase("of_conditions")
-_LEAD = re.compile(r"\s*(?:[,.;:(，。；：（]|\s[-–—]+\s|[–—])\s*")
+_LISTED = re.compile(r",\s*(?:and\s+)?|\s+and\s+")
+_LEAD = re.compile(r"\s*(?:[,.;:!(，。；：（！]|\s[-–—]+\s|[–—])\s*")
 _HEDGED = tables.phrase("hedged")
 _NOTHING, _ALL = tables.TABLES["nothing"], tables.TABLES["everything"]
 
@@ -96,6 +97,9 @@ def _answer(tokens, words):
   if r"\pmod" in tokens:  # The answer 3 (mod 7) is 3.
     tokens = tokens[:tokens.index(r"\pmod")]
   if not (tokens := _without_prefix(tokens)): raise Unreadable("nothing")
+  if len(tokens) == 1 and tokens[0][0] == '"' and not re.search(r"\d", tokens[0]):
+    names = _LISTED.split(tokens[0][1:])
+    if len(names) > 1: return kinds.List([kinds.Text(normalize(name)) for name in names])
   tokens, family = _without_domain(tokens)
   if family: return kinds.Family(_list(_expand(_answer(tokens, words))), *family)
   tokens = _without_condition(tokens)
@@ -130,6 +134,7 @@ def _without_condition(tokens):
 
   A condition that leaves out other cases stays: "if n is even", "for x > 0", "for x = 2".
   """
+  tokens = _without_bare_condition(tokens)
   starts = (i for i, token in enumerate(tokens)
             if i and (token == r"\forall" or token[0] == '"' and _CONDITION.match(token[1:])))
   if (i := next(starts, None)) is None or any(tokens[:i].count(a) != tokens[:i].count(b)
@@ -144,6 +149,24 @@ def _without_condition(tokens):
             or token[0] == '"' and _OF_CONDITIONS.fullmatch(token[1:])): return tokens
   while i > 1 and tokens[i - 1] in (",", ";", r"\quad", "("): i -= 1
   return tokens[:i]
+
+
+def _without_bare_condition(tokens):
+  """Removes a condition without words from the end: ", n >= 1", "(x != 0)", ", C in R"."""
+  if not any(token == r"\in" or _SIGNS.get(token) in (">", ">=", "!=") for token in tokens[-4:]):
+    return tokens
+  for i in range(len(tokens) - 3, max(0, len(tokens) - 7), -1):
+    if tokens[i] not in (",", ";", r"\quad", "("): continue
+    name, sign, *end = (token for token in tokens[i + 1:] if token not in ("(", ")", r"\quad"))
+    sign = _SIGNS.get(sign, sign)
+    if (sign == r"\in" and end[:1] in ([r"\R"], [r"\C"]) and len(end) == 1
+        or end[-1:] and end[-1].isdigit() and len(end) <= 2 and (
+            sign == "!=" and tokens[i] != "," or sign in (">", ">=") and name in ("n", "m", "k"))):
+      kept = tokens[:i]
+      while kept and kept[-1] in (",", ";", r"\quad", "("): kept = kept[:-1]
+      is_bound = any(_SIGNS.get(token, "=") not in "=~" for token in kept)
+      return kept if len(kept) > 1 and name in kept and not is_bound else tokens
+  return tokens
 
 
 def _without_domain(tokens):
@@ -173,6 +196,8 @@ def _combine(parts, marks, words):
     raise Unreadable("an empty place")
   marks = {mark for part, mark in zip(parts[1:], marks) if part}
   parts = [part for part in parts if part]
+  if all(len(part) == 1 and part[0][0] == '"' for part in parts):
+    return kinds.List([kinds.Text(normalize(part[0][1:])) for part in parts])
   items = [_answer(part, words) for part in parts]
   if len(items) == 1: return items[0]
   first, *others = items

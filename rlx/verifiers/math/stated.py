@@ -21,10 +21,12 @@ _LABEL = tables.phrase("label")
 _QUANTITIES, _OPERATIONS = tables.words("of_quantities"), tables.words("of_operations")
 _COPULA = re.compile(r"\b(?:is|are|was|were|equals|gives|get|be)\b|[:=≈]")
 _PART_OF, _OF = tables.phrase("part_of"), tables.phrase("of")
+_NOT = re.compile(r"\b(?:not|never|cannot|\w+n't)\b(?:(?!\bbut\b)[^.,;:\n])*$", re.IGNORECASE)
 _CHOSEN, _OPEN = tables.phrase("chosen"), tables.phrase("open_choice")
 _WORDS_OF_NUMBERS = tables.TABLES["numbers"]
 _ORDINAL = re.compile(
     rf"\b({'|'.join(_WORDS_OF_NUMBERS)})[- ]({'|'.join(tables.TABLES['ordinals'])})s?\b", re.IGNORECASE)
+_LEADS_ON = re.compile(r"\b(?:or|(?<!equal )(?<!comes )(?<!amounts )to|through)\s*$")
 _SENTENCES = re.compile(r"(?<=[^\s\d.])[.!?]\s+|(?<=\d)[.!?]\s+(?=[A-Z])")
 # A stretch of mathematics: a formula in dollars, or parts and the white space between them.
 FORMULA = r"\$[^$\n]+\$|\\\([^\n]*?\\\)|\\\[[^\n]*?\\\]"
@@ -102,7 +104,8 @@ def choice(text):
   chosen = None
   for chosen in _CHOSEN.finditer(text): pass
   if chosen is None or _OPEN.match(text, chosen.end()): return None
-  if _NO_ANSWER.search(text[max(0, chosen.start() - 200):chosen.start()]): return None
+  before = text[max(0, chosen.start() - 200):chosen.start()]
+  if _NO_ANSWER.search(before) or _NOT.search(before): return None
   if _TAKEN_BACK.match(text, chosen.end()): return None
   return next(filter(None, chosen.groups()))
 
@@ -137,8 +140,10 @@ def find_retraction(text):
   They may stand in a later sentence, if no other number stands before them.
   """
   first = re.search(r"\d", text)
-  end = _STRETCH.match(text, first.start()).end() if first else 0
-  if not first: end = re.match(r"\s*[^\s]*", text).end()
+  end = re.match(r"\s*\S*", text).end()
+  if first:  # Without the first word of the next sentence, as in "21. I doubt it".
+    stretch = _STRETCH.match(text, first.start())[0]
+    end = first.start() + len(re.sub(r"[.,;!]\s*[A-Za-z]?\s*$", "", stretch))
   if asked := re.match(r"[^.!?\n]{0,80}\?(?!\s*(?i:yes|correct|right|indeed))", text[end:]):
     return end + asked.end()
   behind = text[end:end + 400]
@@ -199,7 +204,7 @@ def _number(line, is_marked):
   phrase = before[max((m.end() for m in _COPULA.finditer(before)), default=0):]
   if _PART_OF.search(phrase) or (of := _OF.search(phrase)) and not _is_quantity(*of.groups()):
     return None
-  if _CONTINUES.match(line, end) or re.search(r"\b(?:or|to|through)\s*$", before): return None
+  if _CONTINUES.match(line, end) or _LEADS_ON.search(before): return None
   return (_clean(line[start:end]) or "") + _unit(line, start, end)
 
 

@@ -59,7 +59,8 @@ def parse_unit(words, context=frozenset()):
   # 3M is three million; 3K is three thousand, unless the question is about temperatures.
   if words in ("M", "B", "T"): return None
   if words == "K" and not context & {"k", "kelvin", "temperature"}: return None
-  words = re.sub(r"[{}()]|\\cdot", " ", words.lower()).replace("mph", "mile/hour")
+  words = re.sub(r"[{}()]|\\cdot", " ", words.lower())
+  words = words.replace("mph", "mile/hour").replace("kph", "km/hour")
   words = re.sub(r"\bdegrees?\s+(?=celsius|fahrenheit|kelvin)", "", words)
   if not words.isascii():
     for name, new in _CHINESE.items(): words = words.replace(name, new)
