@@ -34,6 +34,8 @@ def find_asked(text, question):
     is_object = bool(verb) and start <= match.start() and _OBJECT.match(
         text[start:match.start()]) is not None
     if is_object or not _is_literal(answer): copies |= _spell(expression, answer)
+    if kinds.is_named(answer) and not _is_literal(answer.sides[1]):  # z = 1 + i
+      copies |= _spell(expression.partition("=")[2], answer.sides[1])
   return dict(forms=names, copies=frozenset(copies))
 
 
@@ -79,7 +81,7 @@ def canonical(part):
     idle = ("num", fractions.Fraction(part[0] == "*"))
     parts = sorted((p for p in map(canonical, flatten(part, part[0])) if p != idle), key=repr)
     return (part[0], *parts) if len(parts) > 1 else parts[0] if parts else idle
-  return tuple(canonical(p) if isinstance(p, tuple) else p for p in part)
+  return tuple(map(canonical, part))
 
 
 def flatten(tree, kind):

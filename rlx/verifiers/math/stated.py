@@ -26,6 +26,13 @@ _CHOSEN, _OPEN = tables.phrase("chosen"), tables.phrase("open_choice")
 _WORDS_OF_NUMBERS = tables.TABLES["numbers"]
 _ORDINAL = re.compile(
     rf"\b({'|'.join(_WORDS_OF_NUMBERS)})[- ]({'|'.join(tables.TABLES['ordinals'])})s?\b", re.IGNORECASE)
+_LINE_LABEL = re.compile(r"^\W*(?:[A-Za-z]|step \d+)\s*:(?!\d)\s*", re.IGNORECASE)  # A: 27
+_SO = re.compile(r",\s*(?:and )?(?:so|thus|hence|therefore|giving|which gives)\b", re.IGNORECASE)
+_SINCE = re.compile(r"\(\s*(?:since|because)\b[^()]*\)", re.IGNORECASE)
+# A unit behind a number; "in" is one only where nothing follows it.
+_UNIT = re.compile(
+    r"[\s*(]*((?:(?:square|cubic|sq)\s+)?(?!in\s+\w)[A-Za-z]+(?:\s*(?:\^\s*\{?-?\d\}?|[²³])|\s*/\s*[A-Za-z]+"
+    r"|\s+per\s+[A-Za-z]+)*|[\u3400-\u9fff]{1,6})")
 _LEADS_ON = re.compile(r"\b(?:or|(?<!equal )(?<!comes )(?<!amounts )to|through)\s*$")
 _SENTENCES = re.compile(r"(?<=[^\s\d.])[.!?]\s+|(?<=\d)[.!?]\s+(?=[A-Z])")
 # A stretch of mathematics: a formula in dollars, or parts and the white space between them.
@@ -33,7 +40,7 @@ FORMULA = r"\$[^$\n]+\$|\\\([^\n]*?\\\)|\\\[[^\n]*?\\\]"
 PART = (
     r"(?:\\(?:text|mathrm|mathbf|operatorname)\s*\{[^{}]*\}|\\[A-Za-z]+|\\[%$,;:! {}]"
     r"|\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?|\.\d+|[-+*/^=<>()\[\]{}|!%$€£¥₹°_±×÷·−–√π∞≤≥≠⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁄,.:]"
-    r"|(?<![A-Za-z])(?:[A-Za-z]|sqrt|pi|ln|log)(?![A-Za-z]))")
+    r"|(?<![A-Za-z'’])(?:[A-Za-z]|sqrt|pi|ln|log)(?![A-Za-z]))")
 _STRETCH = re.compile(rf"{FORMULA}|{PART}(?:\s*(?!{FORMULA}){PART})*")
 _VALUE = re.compile(r"\d|[√π∞]|\bpi\b|\\(?:d?frac|sqrt|pi|infty)(?![A-Za-z])")
 
@@ -140,7 +147,7 @@ def find_retraction(text):
   They may stand in a later sentence, if no other number stands before them.
   """
   first = re.search(r"\d", text)
-  end = re.match(r"\s*\S*", text).end()
+  end = re.match(r"\s*[^\s.,;:!?]*", text).end()
   if first:  # Without the first word of the next sentence, as in "21. I doubt it".
     stretch = _STRETCH.match(text, first.start())[0]
     end = first.start() + len(re.sub(r"[.,;!]\s*[A-Za-z]?\s*$", "", stretch))
@@ -190,9 +197,10 @@ def _stretches(line):
 def _number(line, is_marked):
   """Returns the text of the number that a sentence states, None if it states none."""
   if _REFUSED.search(line): return None
-  line = re.sub(r"^\W*[A-Za-z]\s*:(?!\d)", "", line)  # A: 27
+  line = _LINE_LABEL.sub("", line)
   line = _MINUS.sub("-", _DENIED.sub(" ", re.sub(r"(\*\*|__)(\S.*?)\1", r"\2", line))).strip()
   if is_marked and _VALUE.search(short := _REASON.sub("", line)): line = short
+  if not is_marked: line = _last_clause(line)
   if "=" in line.rstrip("= "): line, is_marked = _behind_equality(line), True
   filler = _FILLER.match(line).end()
   stretches = _stretches(line)
@@ -208,6 +216,13 @@ def _number(line, is_marked):
   return (_clean(line[start:end]) or "") + _unit(line, start, end)
 
 
+def _last_clause(line):
+  """Returns what stands behind the last ", so" if that has a value, without "(since ...)"."""
+  line = _SINCE.sub("", line)
+  clauses = [clause for clause in _SO.split(line) if _VALUE.search(clause)]
+  return clauses[-1].strip() if len(clauses) > 1 else line
+
+
 def _is_quantity(article, words):
   """Tells whether "the total of 21" or "an area of 21" is 21, as "the square of 21" is not."""
   noun = words.split()[-1].lower()
@@ -218,16 +233,22 @@ def _unit(line, start, end):
   """Returns the unit behind the number at line[start:end], with a space before it, or ""."""
   if ":" in line[start:end] and (noon := re.match(r"\s*[AaPp]\.?\s?[Mm]\b\.?", line[end:])):
     return " " + noon[0].strip()
-  words = re.match(r"[\s*(]*([A-Za-z]+|[\u3400-\u9fff]{1,6})", line[end:])
-  if not words: return ""
-  names = [words[1]] if words[1].isascii() else [words[1][:n] for n in range(len(words[1]), 0, -1)]
-  return next((f" {name}" for name in names if units.scale(name)[0] != 1
-               or units.is_percent(name) or (units.is_name(name) if name.isascii() else
-                                           units.parse_unit(name) is not None)), "")
+  if not (words := _UNIT.match(line, end)): return ""
+  name = words[1].replace("²", "^2").replace("³", "^3")
+  if "\u3400" <= name[0]:
+    names = (name[:n] for n in range(len(name), 0, -1))
+    return next((f" {n}" for n in names if units.parse_unit(n) or units.scale(n)[0] != 1), "")
+  first = re.match("[A-Za-z]+", name)[0]
+  if name != first and units.parse_unit(name) is not None: return f" \\text{{{name}}}"
+  is_word = units.scale(first)[0] != 1 or units.is_percent(first) or units.is_name(first)
+  return f" {first}" if is_word else ""
 
 
 def _behind_equality(line):
-  return re.split(r"(?<![<>!])=|\\approx|≈", line.rstrip("= "))[-1].strip()
+  behind = re.split(r"(?<![<>!])=|\\approx|≈", line.rstrip("= "))[-1].strip()
+  # The sign that closes the formula is no dollar.
+  is_cut = line.count("$") % 2 == 0 and behind.count("$") % 2
+  return behind[::-1].replace("$", "", 1)[::-1] if is_cut else behind
 
 
 def _expressions(line):

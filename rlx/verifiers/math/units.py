@@ -5,7 +5,8 @@ import re
 from rlx.verifiers.math import tables
 
 # Quantities of which a question asks for one, so that the others are wrong.
-_INSTEAD = ({"celsius", "fahrenheit", "temperature"},
+_TEMPERATURES = {"celsius", "fahrenheit", "temperature"}
+_INSTEAD = (_TEMPERATURES,
             {"dollars", "euros", "pounds sterling", "yen", "rupees", "yuan"})
 _POWERS, _SCALES = tables.TABLES["powers"], tables.TABLES["scales"]
 # A division or product sign, or a name with a power before or after it.
@@ -135,6 +136,8 @@ def is_other(unit, question):
   celsius for fahrenheit."""
   quantities, words = unit[1], question.words
   if question.units and quantities and unit not in question.units:
+    if quantities == {"angle": 1} and any(
+        asked[1].keys() & _TEMPERATURES for asked in question.units): return False
     # Things may have another name than in the question, but apples are no kilograms.
     return bool(_PHYSICAL & {*quantities, *(q for asked in question.units for q in asked[1])})
   if question.quantities and quantities.keys() <= _PHYSICAL and quantities and (
