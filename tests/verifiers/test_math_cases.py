@@ -49,6 +49,27 @@ def test_what_counts_as_the_answer(case):
   assert verdict(case) == case["right"], case
 
 
+@pytest.mark.parametrize("row", cases_lib.read("math_questions.jsonl"),
+                         ids=lambda row: f"{row.get('question', '')[:40]} {row['gold']}")
+def test_what_a_question_asks_for(row):
+  """Texts with a right answer and with none, in the kinds of docs/verifiers.md."""
+  p = prompt(row["gold"], row.get("question", ""))
+  for right in (True, False):
+    for text in row.get("right" if right else "wrong", ()):
+      assert math_answer.final(p, text) == right, text
+
+
+def test_long_texts_take_linear_time():
+  golds = "21", "C", "Yes", "1, 2"
+  parts = ["answer: ", "answer " + "*" * 50, r"\boxed{", r"\boxed{1}, ", r"\boxed{\boxed{", "<think>",
+           "I choose ", "the square of ", "that is wrong. ", ", so 2", "see page 2 ", "(since ", "选 "]
+  for part in parts:
+    start = time.process_time()
+    for gold in golds:
+      math_answer.final(prompt(gold), "The answer is 21 " + (part * 50_000)[:100_000])
+    assert time.process_time() - start < 4, part
+
+
 @pytest.mark.parametrize("verify", [math_answer.boxed, math_answer.final])
 def test_an_unreadable_answer_is_no_verdict(verify):
   with pytest.raises(ValueError, match="no answer: ''"): verify(prompt(""), r"\boxed{3}")
