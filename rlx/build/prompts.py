@@ -93,7 +93,7 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
   def load(split: str, at_most: int | None = None) -> list[records.Prompt]:
     prompts = list(itertools.islice(read_prompts(c, split), at_most))
     kept = filters.drop_longer(prompts, lambda p: len(texts.prompt_ids(p)), c.prompts.max_tokens)
-    return [dataclasses.replace(p, meta={**p.meta, "begun": texts.begun(p)})
+    return [dataclasses.replace(p, meta={**p.meta, "begun": texts.start_of_reply(p)})
             for p in filters.drop_duplicates(kept, read, is_episode=is_episode)]
   # Reads twice as many rows as held-out prompts are wanted, because the filters drop some.
   held_out = (load(c.eval.split, 2 * c.eval.prompts)[:c.eval.prompts] if "eval" in splits else [])

@@ -36,7 +36,7 @@ class Texts:
     """The token ids of a Prompt's text."""
     return self.tokenizer.encode(self.prompt(prompt))
 
-  def begun(self, prompt: records.Prompt) -> str:
+  def start_of_reply(self, prompt: records.Prompt) -> str:
     """What the text of a Prompt has of the reply, such as a thought that the template opens.
 
     That is a last turn of the assistant, which the policy continues, else the text's last word.

@@ -10,8 +10,8 @@ from rlx.verifiers import math_answer, pool, thoughts
 from tests.io.test_chat import bare  # pylint: disable=unused-import
 
 PROMPT = records.Prompt("p", "1+1?", "2", "math_answer.final")
-TEMPLATE = ("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
-            "{% if add_generation_prompt %}<|im_start|>assistant\n")
+TEMPLATE = ("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n"
+            "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n")
 OPENS, CLOSED = "<think>\n{% endif %}", "<think>\n\n</think>\n\n{% endif %}"
 
 
@@ -44,7 +44,8 @@ def test_marks_of_a_config():
 
 @pytest.mark.parametrize("template, messages, begun, verdict", [
     (OPENS, (), "<think>", 0.0), (CLOSED, (), "</think>", 1.0), ("{% endif %}", (), None, 1.0),
-    (CLOSED, ("<think>I",), "<think>I", 0.0), (OPENS, ("<think>I</think>",), "<think>I</think>", 1.0)])
+    (CLOSED, ("<think>I",), "<think>I", 0.0),
+    (OPENS, ("<think>I</think>",), "<think>I</think>", 1.0)])
 def test_a_thought_that_the_prompt_opens(bare, tmp_path, template, messages, begun, verdict):
   """The verdict of "#### 2" by a pool that a run builds, of prompts as a run loads them."""
   bare.hf.chat_template = TEMPLATE + template
@@ -58,7 +59,7 @@ def test_a_thought_that_the_prompt_opens(bare, tmp_path, template, messages, beg
   if messages:
     p = dataclasses.replace(p, messages=(dict(role="user", content="1+1?"), *(
         dict(role="assistant", content=m) for m in messages)))
-    assert texts.begun(p) == begun
+    assert texts.start_of_reply(p) == begun
     p.meta["begun"] = begun
   if begun: assert p.meta["begun"] == begun
   assert math_answer.final(p, "#### 2") == verdict

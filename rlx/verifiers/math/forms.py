@@ -10,7 +10,7 @@ import re
 from rlx.verifiers.math import expressions as ex, kinds, latex, reading, stated, tables
 from rlx.verifiers.math.latex import Unreadable
 
-_ASKED = {name: re.compile(pattern) for name, pattern in tables.TABLES["forms"].items()}
+_ASKED = {name: re.compile("".join(pattern.splitlines())) for name, pattern in tables.TABLES["forms"].items()}
 _TRANSFORM, _OBJECT = tables.phrase("transform"), tables.phrase("object")
 _LITTLE = "|".join(sorted(tables.words("little_words") - {"a"}))
 # An expression of a question: as in a completion, and products such as 2xy.
@@ -120,7 +120,7 @@ def _trees(answer):
   return [side.tree for side in answer.sides if isinstance(side, kinds.Value)]
 
 
-def _unsigned(tree):
+def _strip_signs(tree):
   while tree[0] == "neg": tree = tree[1]
   return tree
 
@@ -198,8 +198,8 @@ def _has_like(tree):
 
 
 def _without_numbers(term):
-  factors = [f for f in flatten(_unsigned(term), "*") if ex.to_fraction(f) is None]
-  top = [_unsigned(f) for f in factors]
+  factors = [f for f in flatten(_strip_signs(term), "*") if ex.to_fraction(f) is None]
+  top = [_strip_signs(f) for f in factors]
   if len(top) == 1 and top[0][0] == "/" and ex.to_fraction(top[0][2]) is not None:
     return _without_numbers(top[0][1])
   return tuple(sorted(map(repr, map(canonical, top))))
@@ -232,7 +232,7 @@ def _is_completed(gold, tree, _):
 
 def _are_primes(_, tree, __):
   numbers = []
-  for factor in flatten(_unsigned(tree), "*"):
+  for factor in flatten(_strip_signs(tree), "*"):
     base = factor[1] if factor[0] == "^" else factor
     if (value := ex.to_fraction(base)) is None or value.denominator != 1: return True
     numbers.append(int(value))
@@ -251,7 +251,7 @@ def _has_mixed(tree): return any(node[3:] == ("mixed",) for node in ex.nodes(tre
 # {form: (tree of the reference, tree of the answer, its text) -> does it have the form}
 _FORMS = dict(
     factored=_is_factored, expanded=_is_expanded, simplified=_is_simplified,
-    decimal=lambda gold, tree, _: _unsigned(gold)[0] != "num" or _unsigned(tree)[0] == "num",
+    decimal=lambda gold, tree, _: _strip_signs(gold)[0] != "num" or _strip_signs(tree)[0] == "num",
     fraction=lambda gold, tree, _: _has_decimal(gold) or not _has_decimal(tree),
     improper=lambda gold, tree, _: _has_mixed(gold) or not _has_mixed(tree),
     mixed=lambda gold, tree, _: not _has_mixed(gold) or _has_mixed(tree),
@@ -259,5 +259,5 @@ _FORMS = dict(
     logarithm=lambda gold, tree, _: _count(gold, "fn") != 1 or _count(tree, "fn") == 1,
     fractions=lambda gold, tree, _: len(flatten(tree, "+")) == len(flatten(gold, "+")),
     square=_is_completed, primes=_are_primes,
-    power=lambda gold, tree, _: _unsigned(gold)[0] != "^" or _unsigned(tree)[0] == "^",
+    power=lambda gold, tree, _: _strip_signs(gold)[0] != "^" or _strip_signs(tree)[0] == "^",
     rational=lambda gold, tree, _: _has_root_below(gold) or not _has_root_below(tree))

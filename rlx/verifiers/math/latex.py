@@ -27,8 +27,9 @@ _CHARACTERS = str.maketrans(tables.TABLES["characters"] | {
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n")
 _LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 _SPELLINGS = tables.TABLES["spellings"]
-_LAYOUT, _NOTATION = ([(re.compile(pattern), new, needs) for pattern, new, needs in tables.TABLES[t]]
-                      for t in ("layout", "notation"))
+_LAYOUT, _NOTATION = (
+    [(re.compile(pattern), new, needs) for pattern, new, needs in tables.TABLES[name]]
+    for name in ("layout", "notation"))
 _SPELLED = re.compile(rf"\\({'|'.join(_SPELLINGS)})(?![A-Za-z])")
 _WRAPPER = re.compile(
     r"\\(text(?:rm|bf|it|sf|tt|normal)?|mbox|hbox|math(?:rm|bf|it|sf|normal|tt)|operatorname\*?|"

@@ -29,8 +29,8 @@ _CHOICE = re.compile(r"(?:(?:option|choice|answer)\s+)?\(?\s*([A-Z])\s*\)?\s*[.:
 _CHOICE_AND_WHY = re.compile(r"(?:\(\s*([A-Z])\s*\)|([A-Z])\s*[.:)])\s*(\S.*)", re.DOTALL)
 _HEDGE = tables.phrase("hedge")
 # Without spaces: 1011_2, (1011)_2, 1011_(2), 1011_two, 1011 (base 2), 2A_16.
-_BASED = re.compile(r"\(?(?=[A-Z]*\d)([\dA-Z]+)\)?(?:_\(?(?:base)?|\(?(?:in)?base-?)(\d\d?|[a-z]+)\)?",
-                    re.ASCII)
+_BASED = re.compile(r"\(?(?=[A-Z]*\d)([\dA-Z]+)\)?(?:_\(?(?:base)?|\(?(?:in)?base-?)"
+                    r"(\d\d?|[a-z]+)\)?", re.ASCII)
 BASES = tables.TABLES["bases"]
 _CONDITION = tables.phrase("condition")
 _OF_CONDITIONS = tables.phrase("of_conditions")

@@ -25,21 +25,23 @@ _NOT = re.compile(r"\b(?:not|never|cannot|\w+n't)\b(?:(?!\bbut\b)[^.,;:\n])*$", 
 _CHOSEN, _OPEN = tables.phrase("chosen"), tables.phrase("open_choice")
 _WORDS_OF_NUMBERS = tables.TABLES["numbers"]
 _ORDINAL = re.compile(
-    rf"\b({'|'.join(_WORDS_OF_NUMBERS)})[- ]({'|'.join(tables.TABLES['ordinals'])})s?\b", re.IGNORECASE)
+    rf"\b({'|'.join(_WORDS_OF_NUMBERS)})[- ]({'|'.join(tables.TABLES['ordinals'])})s?\b",
+    re.IGNORECASE)
 _LINE_LABEL = re.compile(r"^\W*(?:[A-Za-z]|step \d+)\s*:(?!\d)\s*", re.IGNORECASE)  # A: 27
 _SO = re.compile(r",\s*(?:and )?(?:so|thus|hence|therefore|giving|which gives)\b", re.IGNORECASE)
 _SINCE = re.compile(r"\(\s*(?:since|because)\b[^()]*\)", re.IGNORECASE)
 # A unit behind a number; "in" is one only where nothing follows it.
 _UNIT = re.compile(
-    r"[\s*(]*((?:(?:square|cubic|sq)\s+)?(?!in\s+\w)[A-Za-z]+(?:\s*(?:\^\s*\{?-?\d\}?|[²³])|\s*/\s*[A-Za-z]+"
-    r"|\s+per\s+[A-Za-z]+)*|[\u3400-\u9fff]{1,6})")
+    r"[\s*(]*((?:(?:square|cubic|sq)\s+)?(?!in\s+\w)[A-Za-z]+"
+    r"(?:\s*(?:\^\s*\{?-?\d\}?|[²³])|\s*/\s*[A-Za-z]+|\s+per\s+[A-Za-z]+)*|[\u3400-\u9fff]{1,6})")
 _LEADS_ON = re.compile(r"\b(?:or|(?<!equal )(?<!comes )(?<!amounts )to|through)\s*$")
 _SENTENCES = re.compile(r"(?<=[^\s\d.])[.!?]\s+|(?<=\d)[.!?]\s+(?=[A-Z])")
 # A stretch of mathematics: a formula in dollars, or parts and the white space between them.
 FORMULA = r"\$[^$\n]+\$|\\\([^\n]*?\\\)|\\\[[^\n]*?\\\]"
 PART = (
     r"(?:\\(?:text|mathrm|mathbf|operatorname)\s*\{[^{}]*\}|\\[A-Za-z]+|\\[%$,;:! {}]"
-    r"|\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?|\.\d+|[-+*/^=<>()\[\]{}|!%$€£¥₹°_±×÷·−–√π∞≤≥≠⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁄,.:]"
+    r"|\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?|\.\d+"
+    r"|[-+*/^=<>()\[\]{}|!%$€£¥₹°_±×÷·−–√π∞≤≥≠⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁄,.:]"
     r"|(?<![A-Za-z'’])(?:[A-Za-z]|sqrt|pi|ln|log)(?![A-Za-z]))")
 _STRETCH = re.compile(rf"{FORMULA}|{PART}(?:\s*(?!{FORMULA}){PART})*")
 _VALUE = re.compile(r"\d|[√π∞]|\bpi\b|\\(?:d?frac|sqrt|pi|infty)(?![A-Za-z])")
