@@ -80,7 +80,7 @@ def answer(text, question, is_number, is_words=False):
   text = _ORDINAL.sub(_make_fraction, latex.plain_fractions(text))
   if is_number: text = _LABEL.sub(lambda m: m[0] if m[1].lower() in question.lower() else " ", text)
   for mark in reversed(list(_MARK.finditer(text))):
-    rest = text[mark.end():]
+    rest = text[mark.end():mark.end() + MAX_LINE]
     line = _line(_CONTINUES_BELOW.sub(" ", rest))
     is_heading = mark[0] == "####" and not _is_all(line) or (
         "\n" in mark[0] and re.match(r"\d+[.)]\s+[A-Z]", line))
@@ -89,7 +89,7 @@ def answer(text, question, is_number, is_words=False):
     if _NO_ANSWER.search(before): return []
     if _ATTRIBUTED.search(before): continue
     if (behind := find_retraction(rest)) is not None:
-      return answer(rest[behind:], "", is_number, is_words)
+      return answer(text[mark.end() + behind:], "", is_number, is_words)
     if is_number: return [_number(_SENTENCES.split(line)[0], True)]
     return _expressions(line)
   lines = [line for line in text.splitlines() if line.strip(" *_`#>-{}$")]
@@ -256,7 +256,7 @@ def _behind_equality(line):
 def _expressions(line):
   """Returns the texts of an answer that is not a number: the whole line, its last formula."""
   line = _DENIED.sub(" ", _REASON.sub("", line) or line)
-  formulas = re.findall(r"\$+([^$\n]+)\$+|\\\((.+?)\\\)|\\\[(.+?)\\\]", line)
+  formulas = re.findall(r"(?<!\$)\$+([^$\n]+)\$+|\\\((.+?)\\\)|\\\[(.+?)\\\]", line)
   whole = _clean(line[_FILLER.match(line).end():])
   return [whole, *(_clean("".join(parts)) for parts in formulas[-1:])]
 
