@@ -27,9 +27,13 @@ digits to distinguish all values that their literals can form, and expressions w
 several points. A decimal is the number that it states; with ten or more digits it also equals a
 number that agrees with all of these digits. The order of a list matters if it consists of
 positive integers that do not increase, or if the question has a word such as "respectively".
-One of the two answers may omit the unit; otherwise the units have to be equal. A letter, or a
-word that is not a common unit, is a unit only if the question or the reference contains it. For
-a reference such as t = ln 9 = 2 ln 3, each side that is an answer is accepted.
+One of the two answers may omit the unit; otherwise the units have to be equal, and be the unit
+that the question asks for ("in km/h", "how many cubic metres"). A letter, or a
+word that is not a common unit, is a unit only if the question or the reference contains it. 2e+1
+is 2 e + 1 in a reference; 2e1, 2E+1, 2.5e-3, 2e-05 are numbers; a stated 2e+1 is read either way.
+Where the question asks to transform an expression, the same expression is no answer, and the
+form that it names is required if the reference has it (`math/forms.py`). A condition behind an
+answer ("for all x", "n >= 1") is left out unless it leaves out cases. For a reference such as t = ln 9 = 2 ln 3, each side that is an answer is accepted.
 
 docs/verifiers.md reports the error rates of this module and of other graders.
 """
