@@ -63,13 +63,16 @@ def test_long_texts_take_linear_time():
   golds = "21", "C", "Yes", "1, 2"
   parts = ["answer: ", "answer " + "*" * 50, r"\boxed{", r"\boxed{1}, ", r"\boxed{\boxed{",
            "<think>", "I choose ", "the square of ", "that is wrong. ", ", so 2", "see page 2 ",
-           "(since ", "选 "]
+           "(since ", "选 ", "$"]
   for part in parts:
     start = time.process_time()
     for gold in golds:
       for before in ("", "The answer is 21 "):
         math_answer.final(prompt(gold), before + (part * 50_000)[:100_000])
     assert time.process_time() - start < 4, part
+  start = time.process_time()
+  math_answer.final(prompt("21"), f"The answer is 21{' ' * 2900}x")
+  assert time.process_time() - start < 0.2
 
 
 @pytest.mark.parametrize("verify", [math_answer.boxed, math_answer.final])
