@@ -94,8 +94,8 @@ def final(prompt: "records.Prompt", text: str) -> float:
   texts = stated.answer(text, prompt.text, agreement.is_number(gold), is_words)
   if is_words: return float(any(_verdict(reference, t) for t in texts))
   # Takes the first text that can be parsed, right or wrong.
-  readable = [t for t in texts if t and not isinstance(
-      reading.parse_answer(t, question), kinds.Text)]
+  texts = [t for t in texts if t and len(t) <= _MAX_CHARS]
+  readable = [t for t in texts if not isinstance(reading.parse_answer(t, question), kinds.Text)]
   return _verdict(reference, next(iter(readable or texts), None))
 
 
