@@ -23,7 +23,7 @@ from ml_collections.config_dict import placeholder  # None, and settable by a fl
 
 from rlx.core import ranges
 from rlx.core.ranges import COUNT, Kind, POSITIVE, Range, TEXT, TEXTS, whole
-from rlx.verifiers import answers
+from rlx.verifiers import answers, thoughts
 
 LENGTH = whole(1, 2**20)  # Tokens, rows: arrays have so many.
 PARTS = whole(1, 2**16)
@@ -371,6 +371,9 @@ def declared():
       steps=placeholder(str),
       # Additional verifiers that score completions, such as ("format.boxed",).
       scores=(),
+      # The marks that open and close a thought, in which no answer is stated: "OPENING CLOSING".
+      thoughts=Option(thoughts.MARKS, Kind("texts 'OPENING CLOSING', such as '<think> </think>'",
+                                           thoughts.are_marks)),
       # Functions that give each reasoning step a reward on any scale, for the reward steps.given.
       step_rewards=(),
       # Limits of code_tests per test: whole CPU seconds and MB of memory. unsafe: no sandbox,

@@ -33,6 +33,7 @@ CANNOT = {
     r"rlx preflight .* target=": "needs the compiler of TPUs, as tests/test_targets.py does",
     r"python -m experiments.bench.graders": "takes minutes; tests/experiments/bench has its parts",
     r"python -m experiments.claims": "takes minutes; tests/experiments/claims has its parts",
+    r"rlx train quickstart prompts.mixture": "reads rows of its own; tests/test_mixture.py runs it",
     r"rlx train quickstart .*mine:|python rows.py|rlx train guess.py":
         "reads files of its page; tests/test_readme.py runs it in an empty folder"}
 # What the reader fills in, or what is elsewhere here.
@@ -47,6 +48,7 @@ def commands(text):
   """The commands of a page's blocks; of a loop those of its first turn."""
   out = [""]
   for block in test_readme.blocks(text):
+    block = re.sub(r"\\\n\s*", "", block)
     block = re.sub(r"(?s)for (\w+) in (\S+)[^;]*; do\s(.*?);?\s*done",
                    lambda m: m[3].replace(f"${m[1]}", m[2]), block)
     # Quoted texts, comments, and what ends a command.

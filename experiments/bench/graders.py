@@ -43,7 +43,9 @@ SETS = {
     "first": "adversarial completions of `tests/verifiers/math_cases_first.jsonl`",
     "cases": "adversarial completions of `tests/verifiers/math_cases.jsonl`, written by "
              "someone who did not know the code",
-    "second": "further ones of `tests/verifiers/math_cases_second.jsonl`"}
+    "second": "further ones of `tests/verifiers/math_cases_second.jsonl`",
+    "third": "answers and completions of public reports and of a second attack, of "
+             "`tests/verifiers/math_cases_third.jsonl`"}
 LIMIT_S = 10.0   # For a verdict.
 START_S = 120.0  # For a grader to import its packages and to give a first verdict.
 MEMORY = 2**32   # Bytes.

@@ -207,6 +207,7 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
                f"{c.prompts.source}, split {find_split(c)}")
       kept = filters.drop_unjudged(
           kept, find_problems(c, [p for p in kept if p.is_public]), shown, report=note)
+    kept = [dataclasses.replace(p, meta={**p.meta, "begun": texts.start_of_reply(p)}) for p in kept]
     return kept, {name: len(some) for name, some in of.items()}
   train: list[records.Prompt] = []
   held_out: list[records.Prompt] = []

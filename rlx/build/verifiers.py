@@ -30,6 +30,7 @@ def pool_of(c: keys.Config, prompts: Sequence[records.Prompt]) -> pool.Pool:
   make = functools.partial(
       pool.Pool, timeout_s=c.verifier.timeout_s, gather=hosts.gather,
       options=dict(
+          thoughts=tuple(c.verifier.thoughts),
           judge=dict(c.verifier.judge.to_dict(), key=rng.secret(c.seed, "judge")),
           code=dict(unsafe=c.verifier.unsafe, test_s=c.verifier.test_s,
                     test_mb=c.verifier.test_mb, total_s=0.8 * c.verifier.timeout_s,

@@ -43,6 +43,15 @@ class Texts:
     """The token ids of a Prompt's text."""
     return self.tokenizer.encode(self.prompt(prompt))
 
+  def start_of_reply(self, prompt: records.Prompt) -> str:
+    """What the text of a Prompt has of the reply, such as a thought that the template opens.
+
+    That is a last turn of the assistant, which the policy continues, else the text's last word.
+    """
+    asked = self.of(prompt).template(prompt)
+    if not isinstance(asked, str) and asked[-1]["role"] == "assistant": return asked[-1]["content"]
+    return "".join(self.prompt(prompt).split()[-1:])
+
   def completions(self, rollouts: records.Rollouts) -> list[str]:
     """The text of each completion."""
     return [self.tokenizer.decode(ids) for ids in padding.completions(rollouts)]

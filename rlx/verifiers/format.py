@@ -1,12 +1,13 @@
 r"""Checks the format of completions, not their content.
 
-Options are part of a prompt's `meta`: {"format": {"max_chars": 500}}.
+`tags` and `boxed` read where an answer stands, behind the thoughts; `length` and `ascii_share`
+measure the whole completion. Options are part of a prompt's `meta`: {"format": {"max_chars": 500}}.
 """
 import functools
 import re
 from typing import TYPE_CHECKING
 
-from rlx.verifiers import _boxed
+from rlx.verifiers import _boxed, thoughts
 
 if TYPE_CHECKING: from rlx.core import records
 
@@ -16,21 +17,25 @@ def tags(prompt: "records.Prompt", text: str) -> float:
 
     space <think> inside </think> space <answer> inside </answer> space
 
+  Where the prompt has already opened the first tag (`meta["begun"]`, see thoughts.py), the block
+  begins there. Where it is not known what the prompt has of the reply, both forms are accepted.
+
   `meta["format"]["tags"]` has the names, default ("think", "answer"). A space is optional white
   space. The inside is any text, also an empty one, without a tag of these names: neither nested
   nor quoted in code, and in no spelling that a lenient parser might accept (upper case, spaces,
   attributes, <think/>). &lt;think&gt; is text.
   """
   names = _option(prompt, "tags", ("think", "answer"))
-  tag = _tag(tuple(names))
-  return float(tag.findall(text) == [f"<{end}{n}>" for n in names for end in ("", "/")]
-               and not "".join(tag.split(text)[::2]).strip())
+  tag, begun = _tag(tuple(names)), thoughts.opening(prompt, names[0])
+  return float(any(
+      tag.findall(reply) == [f"<{end}{n}>" for n in names for end in ("", "/")]
+      and not "".join(tag.split(reply)[::2]).strip()
+      for reply in ([text, f"<{names[0]}>{text}"] if begun is None else [begun + text])))
 
 
 def boxed(prompt: "records.Prompt", text: str) -> float:
-  r"""Returns 1.0 if the completion has a closed \boxed{...} that is not empty."""
-  del prompt
-  return float(bool(_boxed.last(text)))
+  r"""Returns 1.0 if a closed \boxed{...} that is not empty stands behind the thoughts."""
+  return float(bool(_boxed.last(thoughts.behind(text, prompt))))
 
 
 def length(prompt: "records.Prompt", text: str) -> float:

@@ -1,35 +1,52 @@
 r"""Scores answers to Reasoning Gym tasks with the task's own scorer, in [0, 1].
 
-The three functions differ in where the answer has to stand. A completion without an answer
-scores 0; some scorers give 0.01 for any wrong answer.
+The three functions differ in where the answer has to stand, behind the thoughts (thoughts.py). A
+completion without an answer scores 0; some scorers give 0.01 for any wrong answer.
 """
 import functools
 import json
 import re
 from typing import TYPE_CHECKING
 
-from rlx.verifiers import _boxed
+from rlx.verifiers import _boxed, thoughts
 
 if TYPE_CHECKING: from rlx.core import records
 
-_MARK = re.compile(r"answer\s*:", re.IGNORECASE)
+_MARK = re.compile(r"answer\s*[:：]|<answer>", re.IGNORECASE)
+_AROUND = " *_`$\n\t"  # Marks of Markdown and LaTeX around an answer.
 
 
 def answer(prompt: "records.Prompt", text: str) -> float:
-  """Scores the text after the last "answer:", or the last line if there is none."""
-  if marks := list(_MARK.finditer(text)):
-    return _score(prompt, text[marks[-1].end():].strip(" *\n"))
-  return last_line(prompt, text)
+  """Scores what stands after the last "answer:" or <answer>, or the last line if there is none.
+
+  That is as many lines as the task's own answer has, without a closing tag, Markdown marks and a
+  full stop. Where the task has no single answer, it is the whole text after the mark.
+  """
+  text = thoughts.behind(text, prompt)
+  if not (marks := list(_MARK.finditer(text))): return last_line(prompt, text)
+  stated = text[marks[-1].end():].partition("</answer>")[0].strip(_AROUND)
+  reference = prompt.meta["entry"].get("answer")
+  if not isinstance(reference, str): return _score(prompt, stated)
+  stated = "\n".join(stated.splitlines()[:max(1, len(reference.strip().splitlines()))])
+  return _score(prompt, _strip(stated, reference))
 
 
 def boxed(prompt: "records.Prompt", text: str) -> float:
   r"""Scores the last \boxed{...}."""
-  return _score(prompt, _boxed.last(text))
+  return _score(prompt, _boxed.last(thoughts.behind(text, prompt)))
 
 
 def last_line(prompt: "records.Prompt", text: str) -> float:
   """Scores the last line that is not empty."""
-  return _score(prompt, text.strip().rpartition("\n")[2].strip())
+  return _score(prompt, thoughts.behind(text, prompt).strip().rpartition("\n")[2].strip())
+
+
+def _strip(stated, reference):
+  """Removes marks around an answer that the task's own answer does not have."""
+  stated = stated.strip()
+  if not reference.endswith("."): stated = stated.removesuffix(".")
+  if reference.strip(_AROUND) == reference: stated = stated.strip(_AROUND)
+  return stated if reference.endswith(".") else stated.removesuffix(".")
 
 
 def _score(prompt, stated):

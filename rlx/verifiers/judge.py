@@ -25,7 +25,7 @@ import urllib.request
 from typing import TYPE_CHECKING, Any, Mapping
 
 from rlx.core import resolve
-from rlx.verifiers import errors
+from rlx.verifiers import errors, thoughts
 
 if TYPE_CHECKING: from rlx.core import records
 
@@ -186,7 +186,12 @@ def _options(prompt, needed):
 
 
 def _score_reply(prompt, text, options, reply_to):
-  """Returns the score in what reply_to(rendered text, options) returns."""
+  """Returns the score in what reply_to(rendered text, options) returns.
+
+  The judge reads what stands behind the thoughts; a completion that is all thought scores 0.
+  """
+  text, completion = thoughts.behind(text, prompt), text
+  if completion and not text: return 0.0
   nonce = (new_nonce(prompt, text, options.get("key", ""))
            if "{nonce}" in options["template"] else None)
   reply = reply_to(render(prompt, text, options["template"], nonce), options)

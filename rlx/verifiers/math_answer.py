@@ -27,22 +27,27 @@ digits to distinguish all values that their literals can form, and expressions w
 several points. A decimal is the number that it states; with ten or more digits it also equals a
 number that agrees with all of these digits. The order of a list matters if it consists of
 positive integers that do not increase, or if the question has a word such as "respectively".
-One of the two answers may omit the unit; otherwise the units have to be equal. A letter, or a
-word that is not a common unit, is a unit only if the question or the reference contains it. For
-a reference such as t = ln 9 = 2 ln 3, each side that is an answer is accepted.
+One of the two answers may omit the unit; otherwise the units have to be equal, and be the unit
+that the question asks for ("in km/h", "how many cubic metres"). A letter, or a
+word that is not a common unit, is a unit only if the question or the reference contains it. 2e+1
+is 2 e + 1 in a reference; 2e1, 2E+1, 2.5e-3, 2e-05 are numbers; a stated 2e+1 is read either way.
+Where the question asks to transform an expression, the same expression is no answer, and the
+form that it names is required if the reference has it (`math/forms.py`). A condition behind an
+answer ("for all x", "n >= 1") is left out unless it leaves out cases. For a reference such as t = ln 9 = 2 ln 3, each side that is an answer is accepted.
 
 docs/verifiers.md reports the error rates of this module and of other graders.
 """
 import functools
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import NamedTuple, TYPE_CHECKING
 
-from rlx.verifiers import _boxed
-from rlx.verifiers.math import agreement, kinds, reading, stated, units
+from rlx.verifiers import _boxed, thoughts
+from rlx.verifiers.math import agreement, forms, kinds, latex, questions, reading, stated
 
 if TYPE_CHECKING: from rlx.core import records
 
+_ONE_IN_LIST = re.compile(r"""\s*\[\s*(['"])([^'"]*)\1\s*\]\s*""")  # ['12']
 _MAX_CHARS = 2000  # A longer text is not an answer.
 _MAX_WORDS = 8     # Of a reference: with more it is prose.
 # A solution, a missing value, or the text that Python or JSON has for a list or object.
@@ -52,30 +57,46 @@ _NO_ANSWER = re.compile(
 
 
 def boxed(prompt: "records.Prompt", text: str) -> float:
-  r"""Compares the last \boxed{...} of the completion with the prompt's answer.
+  r"""Compares what is in boxes, \boxed{...}, with the prompt's answer.
+
+  The last box counts, and those before it that only "and", "or" or commas separate from it. If
+  the reference has several values, the boxes of the last paragraph with a box may also state
+  them together; if it has one, boxes that differ are no answer. A text behind the boxes that
+  takes the answer back ("But that is wrong") leaves none.
 
   Raises:
     ValueError: the prompt has no answer.
   """
-  gold, words = _gold(prompt.answer, prompt.text)
-  return _verdict(prompt.answer, gold, _boxed.last(text), words)
+  reference = _reference(prompt.answer, prompt.text)
+  return _boxes_verdict(reference, latex.compose(thoughts.behind(text, prompt)))[0]
 
 
 def final(prompt: "records.Prompt", text: str) -> float:
   """Compares the completion's final answer with the prompt's answer.
 
-  The final answer is the last box. Without a box, it is the text after the last "answer is",
-  "answer:" or "####", or in the last line with a number (`math/stated.py`).
+  The final answer is in the last box, see `boxed`, unless "answer:" and an answer stand behind
+  it. Without a box, it is the text after the last "answer is", "answer:" or "####", or in the
+  last line with a number (`math/stated.py`).
 
   Raises:
     ValueError: the prompt has no answer.
   """
-  gold, words = _gold(prompt.answer, prompt.text)
-  if (box := _boxed.last(text)) is not None: return _verdict(prompt.answer, gold, box, words)
-  texts = stated.answer(text, prompt.text, agreement.is_number(gold))
+  reference = _reference(prompt.answer, prompt.text)
+  gold, question = reference.gold, reference.question
+  text = latex.compose(thoughts.behind(text, prompt))
+  verdict, end = _boxes_verdict(reference, text)
+  if end is not None and not (behind := stated.behind_boxes(
+      text[end:], isinstance(gold, kinds.Choice))): return verdict
+  if end is not None: text = behind
+  is_words = isinstance(gold, kinds.Text)
+  if isinstance(gold, kinds.Choice) and (letter := stated.choice(text)):
+    return float(letter == gold.letter)
+  texts = stated.answer(text, prompt.text, agreement.is_number(gold), is_words)
+  if is_words: return float(any(_verdict(reference, t) for t in texts))
   # Takes the first text that can be parsed, right or wrong.
-  readable = [t for t in texts if t and not isinstance(reading.parse_answer(t, words), kinds.Text)]
-  return _verdict(prompt.answer, gold, next(iter(readable or texts), None), words)
+  texts = [t for t in texts if t and len(t) <= _MAX_CHARS]
+  readable = [t for t in texts if not isinstance(reading.parse_answer(t, question), kinds.Text)]
+  return _verdict(reference, next(iter(readable or texts), None))
 
 
 def inspect(prompts: Sequence["records.Prompt"], unsafe: bool = False) -> list[tuple]:
@@ -103,22 +124,65 @@ def _describe_reference(answers):
 for _fn in (boxed, final): vars(_fn).update(timeout_s=2.0, memory_mb=512, inspect=inspect)
 
 
-def _verdict(answer, gold, text, words):
+class _Reference(NamedTuple):
+  """A reference answer: as a text, parsed, and what the question says about it.
+
+  `layout` is its text without layout if nothing but the same formula equals it, else None.
+  """
+  text: str
+  gold: object
+  question: kinds.Question
+  layout: str | None
+
+
+def _boxes_verdict(reference, text):
+  """Returns (verdict of the boxes of a text, where the last one ends or None without one)."""
+  if not (boxes := _boxed.find(text)): return 0.0, None
+  end = boxes[-1][2]
+  if stated.is_taken_back(text[end:]): return 0.0, end
+  joined = _boxed.find_joined(text, boxes)
+  if isinstance(reference.gold, kinds.List | kinds.Set):
+    groups = joined, _boxed.find_last_paragraph(text, boxes)
+    texts = dict.fromkeys(", ".join(content for content, *_ in group) for group in groups)
+    return max(_verdict(reference, t) for t in texts), end
+  return min(_verdict(reference, t) for t in dict.fromkeys(c for c, *_ in joined)), end
+
+
+def _verdict(reference, text):
+  answer, gold, question, layout = reference
   if not text or len(text) > _MAX_CHARS: return 0.0
   if text.split() == answer.split(): return 1.0  # Even if it is too large to evaluate.
   if isinstance(gold, kinds.Choice) and (letter := reading.choice_of(text)):
     return float(letter == gold.letter)
-  if isinstance(gold, kinds.Text): return float(gold.words == reading.normalize(text) != "")
-  texts = [text]
+  if isinstance(gold, kinds.Text) and gold.words and gold.words in (
+      reading.normalize(text), reading.word_of(text)): return 1.0
+  if layout is not None and latex.layout_free(text) == layout: return 1.0
+  if isinstance(gold, kinds.Text): return 0.0
+  texts = [(text, False)]
   # 100,200 may be two numbers.
-  if isinstance(gold, kinds.List): texts.append(text.replace(",", ", "))
-  return float(any(agreement.agree(gold, reading.parse_answer(t, words), words) for t in texts))
+  if isinstance(gold, kinds.List): texts.append((text.replace(",", ", "), False))
+  if latex.has_signed_exponent(text): texts.append((text, True))
+  for text, is_e_constant in texts:
+    parsed = reading.parse_answer(text, question, is_e_constant)
+    if agreement.agree(gold, parsed, question):
+      has_form = question.forms or question.copies
+      return float(not has_form or forms.are_met(question, gold, parsed, answer, text))
+  return 0.0
 
 
 @functools.lru_cache(maxsize=4096)
-def _gold(answer, question):
-  """Returns (the parsed answer of a prompt, the words that may be units)."""
+def _reference(answer, question_text):
+  """Returns the _Reference of a prompt's answer and question."""
   if not answer.strip(): raise ValueError(f"the prompt has no answer: {answer!r}")
-  # A percent sign in the answer does not mean that the question asks for percentages.
-  words = units.context(answer) - {"%", "percent"} | units.context(question)
-  return agreement.reference(reading.parse_answer(answer, words)), words
+  if only := _ONE_IN_LIST.fullmatch(answer): answer = only[2]
+  answer = latex.compose(answer)
+  question = questions.read(latex.compose(question_text), answer)
+  # 2e+1 is 2 e + 1; 2.5e-3 and 1e-07 are numbers, unless the stated answer is one in e.
+  parsed = [reading.parse_answer(answer, question, is_e_constant)
+            for is_e_constant in ([latex.has_short_exponent(answer)] + [True] * (
+                latex.has_signed_exponent(answer) and not latex.has_short_exponent(answer)))]
+  golds = [agreement.reference(p) for p in parsed]
+  gold = golds[0] if len(golds) == 1 else kinds.Either(golds)
+  is_opaque = isinstance(gold, kinds.Text) or answer.count("^") > 1 and (
+      not agreement.agree(gold, parsed[0], question))  # It is too large to evaluate.
+  return _Reference(answer, gold, question, latex.layout_free(answer) if is_opaque else None)

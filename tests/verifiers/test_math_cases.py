@@ -9,13 +9,14 @@ from rlx.verifiers import math_answer
 from rlx.verifiers.math import kinds, reading
 from tests.verifiers import cases as cases_lib
 
-CASES = [case for name in ("math_cases_first", "math_cases", "math_cases_second")
+CASES = [case for name in ("math_cases_first", "math_cases", "math_cases_second",
+                                     "math_cases_third")
          for case in cases_lib.read(f"{name}.jsonl")]
 DISPUTED = cases_lib.read("math_disputed.json")
 # Cases whose verdict is wrong: forms that math_answer does not read, or units that it accepts.
 MISSED = frozenset("""
-    name-26 name-32 unit-25 reals-11 reals-19 func-25 text-14 cjk-6 cjk-7 poly-21 box-16 box-27
-    box-30 vector-13 name-39 name-58 unit-72 text-34 look-27""".split())
+    name-26 name-32 reals-11 reals-19 func-25 text-14 poly-21 box-16 vector-13 name-39 name-58
+    unit-72 text-34 look-27""".split())
 # How many of the pairs of different answers math_answer takes for equal at most, and of the
 # equal ones at least, as shares (docs/verifiers.md); of all other kinds 0 and 1.
 BOUNDS = dict(all=(0.0, 0.998), set=(0.0, 0.97))
@@ -46,6 +47,32 @@ def test_precision_and_recall_of_every_kind_of_pairs():
 @pytest.mark.parametrize("case", cases_lib.read("math_answer.jsonl"), ids=lambda case: case["text"])
 def test_what_counts_as_the_answer(case):
   assert verdict(case) == case["right"], case
+
+
+@pytest.mark.parametrize("row", cases_lib.read("math_questions.jsonl"),
+                         ids=lambda row: f"{row.get('question', '')[:40]} {row['gold']}")
+def test_what_a_question_asks_for(row):
+  """Texts with a right answer and with none, in the kinds of docs/verifiers.md."""
+  p = prompt(row["gold"], row.get("question", ""))
+  for right in (True, False):
+    for text in row.get("right" if right else "wrong", ()):
+      assert math_answer.final(p, text) == right, text
+
+
+def test_long_texts_take_linear_time():
+  golds = "21", "C", "Yes", "1, 2"
+  parts = ["answer: ", "answer " + "*" * 50, r"\boxed{", r"\boxed{1}, ", r"\boxed{\boxed{",
+           "<think>", "I choose ", "the square of ", "that is wrong. ", ", so 2", "see page 2 ",
+           "(since ", "选 ", "$"]
+  for part in parts:
+    start = time.process_time()
+    for gold in golds:
+      for before in ("", "x ", "The answer is 21 "):
+        math_answer.final(prompt(gold), before + (part * 50_000)[:100_000])
+    assert time.process_time() - start < 4, part
+  start = time.process_time()
+  math_answer.final(prompt("21"), f"The answer is 21{' ' * 2900}x")
+  assert time.process_time() - start < 0.2
 
 
 @pytest.mark.parametrize("verify", [math_answer.boxed, math_answer.final])

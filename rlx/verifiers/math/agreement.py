@@ -5,15 +5,18 @@ from rlx.verifiers.math import expressions as ex, kinds, reading, reals, units
 from rlx.verifiers.math.latex import Unreadable
 
 _ORDERED = frozenset(["order", "ordered", "respectively", "sequence"])  # Words of a question.
+_RANKED = _ORDERED | {"rank", "arrange", "sort", "list", "first", "second", "from", "least", "most"}
 _LOGARITHMS = frozenset(["ln", "log", "lg"])
+# Words of a question about a function up to a constant.
+_INTEGRALS = frozenset(["antiderivative", "integral", "integrate", "primitive", "differential"])
 _DEGREES = units.parse_unit("degrees")
 
 
-def agree(gold, stated, words=frozenset()):
+def agree(gold, stated, question=kinds.NO_QUESTION):
   """Tells whether a stated answer equals the reference answer `gold`.
 
   Args:
-    words: `units.context` of the question and the reference answer.
+    question: what `questions.read` returns.
   """
   try:
     if isinstance(stated, kinds.Family) and isinstance(gold, kinds.Value) and (
@@ -23,7 +26,7 @@ def agree(gold, stated, words=frozenset()):
       stated = stated.sides[1]
     if isinstance(gold, (kinds.Group, kinds.Matrix)): stated = _vector(stated)
     if isinstance(stated, (kinds.Group, kinds.Matrix)): gold = _vector(gold)
-    return _AGREE[type(gold)](gold, stated, words)
+    return _AGREE[type(gold)](gold, stated, question)
   except (Unreadable, RecursionError):
     return False
 
@@ -82,14 +85,16 @@ def _tasks(tree, is_rational):
   return tasks
 
 
-def _same_value(gold, stated, words):
+def _same_value(gold, stated, question):
+  if isinstance(stated, kinds.Based): return _is_in_asked_base(gold, stated, question)
   value = _find_single_value(stated, gold)
   if value is None: return False
-  if value.unit is None and _is_letter_unit(value.tree, gold, words): return True
+  if question.words & _INTEGRALS: value = _rename_constant(value, gold)
+  if value.unit is None and _is_letter_unit(value.tree, gold, question): return True
   is_angle = (gold.unit == _DEGREES) != (value.unit == _DEGREES)
   if is_task(value.tree, gold.tree) and not is_angle: return False
-  if _same_percentage(gold.tree, value.tree, words): return True
-  trees = _in_same_unit(gold, value, words)
+  if _same_percentage(gold.tree, value.tree, question): return True
+  trees = _in_same_unit(gold, value, question)
   if trees is None: return False
   # 45 degrees are pi/4, but pi/4 degrees are not.
   has_pi = any(node == ("pi",) for tree in trees for node in ex.nodes(tree))
@@ -98,32 +103,45 @@ def _same_value(gold, stated, words):
                                     for tree, unit in zip(trees, (gold.unit, value.unit))))
 
 
-def _same_percentage(gold, stated, words):
+def _rename_constant(value, gold):
+  """Returns x^2 + K as x^2 + C, if that is the constant of the reference answer."""
+  names, golds = ex.variables(value.tree), ex.variables(gold.tree)
+  extra, missing = names - golds, golds - names
+  if len(extra) != 1 or len(missing) != 1: return value
+  if not extra | missing <= set("CcKkDdAaBbMm"): return value
+  return value._replace(tree=ex.substitute(value.tree, *extra, ("sym", *missing)))
+
+
+def _same_percentage(gold, stated, question):
   """Tells whether a question asks for percentages and the answers are like 50 and 50%."""
-  if (gold[0] == "%") == (stated[0] == "%") or not words & {"percent", "%", "percentage"}:
-    return False
+  if (gold[0] == "%") == (stated[0] == "%"): return False
+  if not question.words & {"percent", "%", "percentage"}: return False
   return ex.is_equal(*(tree[1] if tree[0] == "%" else tree for tree in (gold, stated)))
 
 
-def _in_same_unit(gold, stated, words):
+def _in_same_unit(gold, stated, question):
   """Returns the trees of two values in the same unit, None if the units do not agree."""
   if stated.unit is None: return gold.tree, stated.tree
   size, quantities = stated.unit
   if gold.unit is None:
-    asked = units.find_asked_sizes(quantities, words)
-    if asked and size not in asked or units.is_other(quantities, words): return None
+    asked = units.find_asked_sizes(quantities, question.words)
+    if asked and size not in asked or units.is_other(stated.unit, question): return None
     return gold.tree, stated.tree
   if gold.unit[1] != quantities: return None
+  if gold.unit in question.units and stated.unit not in question.units: return None
   if gold.unit[0] == size: return gold.tree, stated.tree
   return tuple(("*", value.tree, ("num", value.unit[0], None), False) for value in (gold, stated))
 
 
-def _is_letter_unit(tree, gold, words):
+def _is_letter_unit(tree, gold, question):
   """Tells whether 5m is 5 metres: the reference or the question has to name that unit."""
-  if tree[0] != "*" or tree[2][0] != "sym" or ex.variables(gold.tree): return False
-  if (unit := units.parse_unit(tree[2][1])) is None: return False
+  if tree[0] != "*" or ex.variables(gold.tree): return False
+  base, *power = tree[2][1:] if tree[2][0] == "^" else [tree[2]]
+  power = [ex.to_fraction(part) for part in power]
+  if base[0] != "sym" or None in power: return False
+  if (unit := units.parse_unit("^".join(map(str, [base[1], *power])))) is None: return False
   is_unit = (unit == gold.unit if gold.unit is not None
-             else unit[0] in units.find_asked_sizes(unit[1], words))
+             else unit[0] in units.find_asked_sizes(unit[1], question.words))
   return is_unit and ex.is_equal(gold.tree, tree[1])
 
 
@@ -159,37 +177,46 @@ def _has_only_names(side):
       node[0] in ("sym", "+", "*", "neg") for node in ex.nodes(side.tree))
 
 
-def _same_list(gold, stated, words):
+def _same_list(gold, stated, question):
   names, stated_names = _collect_named(gold), _collect_named(stated)
   if names and stated_names:
     return names.keys() == stated_names.keys() and all(
-        _same_value(names[name], stated_names[name], words) for name in names)
+        _same_value(names[name], stated_names[name], question) for name in names)
   if len(names) > 1:  # x = 1, y = 2
-    return _same_group(kinds.Group("(", ")", _in_order(names)), stated, words)
+    return _same_group(kinds.Group("(", ")", _in_order(names)), stated, question)
   golds, items = kinds.items(gold), kinds.items(stated)
   is_ordered = not names and not isinstance(stated, kinds.Set) and (
-      _is_sequence(golds) or words & _ORDERED)
+      _is_sequence(golds) or question.words & _ORDERED)
   if len(golds) != len(items): return False
-  return _same_each(golds, items, words) or not is_ordered and _same_items(golds, items, words)
+  if _same_each(golds, items, question): return True
+  if isinstance(golds[0], kinds.Text) and (  # Names may be asked for in an order.
+      question.words & _RANKED or not question.words & {"who", "which"}): return False
+  return not is_ordered and _same_items(golds, items, question)
 
 
-def _same_set(gold, stated, words):
+def _same_set(gold, stated, question):
   if not gold.items: return isinstance(stated, kinds.Set) and not stated.items
-  return _same_items(gold.items, kinds.items(stated), words)
+  return _same_items(gold.items, kinds.items(stated), question)
 
 
-def _same_each(golds, items, words):
-  return len(golds) == len(items) and all(agree(a, b, words) for a, b in zip(golds, items))
+def _same_each(golds, items, question):
+  return len(golds) == len(items) and all(agree(a, b, question) for a, b in zip(golds, items))
 
 
-def _same_items(golds, items, words):
+def _same_items(golds, items, question):
   """Tells whether each item of one list agrees with an item of the other, both ways."""
-  return (all(any(agree(a, b, words) for b in items) for a in golds)
-          and all(any(agree(a, b, words) for a in golds) for b in items))
+  return (all(any(agree(a, b, question) for b in items) for a in golds)
+          and all(any(agree(a, b, question) for a in golds) for b in items))
 
 
 def _collect_named(answer):
-  """Returns {name: value} for x = 1, y = 2 and {} for other answers."""
+  """Returns {name: value} for x = 1, y = 2 and for (x, y) = (1, 2), {} for other answers."""
+  if kinds.is_named(answer) and isinstance(answer.sides[1], kinds.Group):
+    names = answer.sides[0].text.strip("()").split(",")
+    values = answer.sides[1].items
+    is_named = len(names) == len(values) == len(set(names)) > 1 and all(
+        isinstance(value, kinds.Value) for value in values)
+    return dict(zip(names, values)) if is_named else {}
   if not isinstance(answer, kinds.List): return {}
   if not all(kinds.is_named(x) and isinstance(x.sides[1], kinds.Value) for x in answer.items):
     return {}
@@ -208,19 +235,19 @@ def _is_sequence(items):
   return any(a >= b for a, b in zip(numbers, numbers[1:]))
 
 
-def _same_group(gold, stated, words):
+def _same_group(gold, stated, question):
   if isinstance(stated, kinds.Group):
     is_same = (stated.opening, stated.closing) == (gold.opening, gold.closing)
     is_same |= {stated.opening, gold.opening} == {"(", r"\langle"}
-    return is_same and _same_each(gold.items, stated.items, words)
+    return is_same and _same_each(gold.items, stated.items, question)
   if isinstance(stated, kinds.Matrix) and gold.opening != "[":
     is_column = all(len(row) == 1 for row in stated.rows)
     if not is_column and len(stated.rows) > 1: return False
     return _same_each(gold.items, [row[0] for row in stated.rows] if is_column
-                      else stated.rows[0], words)
-  if isinstance(stated, kinds.Reals): return _same_reals(reals.as_reals(gold), stated, words)
+                      else stated.rows[0], question)
+  if isinstance(stated, kinds.Reals): return _same_reals(reals.as_reals(gold), stated, question)
   names = _collect_named(stated)
-  return bool(names) and _same_each(gold.items, _in_order(names), words)
+  return bool(names) and _same_each(gold.items, _in_order(names), question)
 
 
 def _vector(answer):
@@ -246,24 +273,25 @@ def _same_reals(gold, stated, _):
       and ex.is_equal(a[0], b[0]) and ex.is_equal(a[1], b[1]) for a, b in zip(gold.pieces, pieces))
 
 
-def _same_matrix(gold, stated, words):
+def _same_matrix(gold, stated, question):
   if isinstance(stated, kinds.Group) and stated.opening == r"\langle":
     stated = kinds.Matrix([[item] for item in stated.items])
   return (isinstance(stated, kinds.Matrix) and len(gold.rows) == len(stated.rows)
-          and all(_same_each(a, b, words) for a, b in zip(gold.rows, stated.rows)))
+          and all(_same_each(a, b, question) for a, b in zip(gold.rows, stated.rows)))
 
 
-def _same_relation(gold, stated, words):
+def _same_relation(gold, stated, question):
   first, *others = gold.sides
   name = first.text if isinstance(first, kinds.Name) else None
   if not isinstance(stated, kinds.Relation):
-    return name is not None and gold.signs == ["="] and agree(others[0], stated, words)
+    return name is not None and gold.signs == ["="] and agree(others[0], stated, question)
   if name and kinds.is_named(stated) and _same_name(stated.sides[0].text, name) and (
-      gold.signs == ["="] and agree(others[0], stated.sides[1], words)): return True
+      gold.signs == ["="] and agree(others[0], stated.sides[1], question)): return True
   if name and gold.signs == ["="] and _is_constant(others[0]):
     # x = 5 is solved, x + 3 = 8 is not.
     value = _find_single_value(stated)
-    return value is not None and stated.sides[0] == first and _same_value(others[0], value, words)
+    if value is None or stated.sides[0] != first: return False
+    return _same_value(others[0], value, question)
   differences = [_differences(relation) for relation in (gold, stated)]
   return len(differences[0]) == len(differences[1]) and all(
       _same_difference(*pair) for pair in zip(*differences))
@@ -292,7 +320,7 @@ def _same_difference(a, b):
   return ratio is not None and (ratio > 0 or a[1] in ("=", "!="))
 
 
-def _same_family(gold, stated, words):
+def _same_family(gold, stated, question):
   """Tells whether two families have the same values."""
   if not isinstance(stated, kinds.Family):  # The stated answer omits the domain.
     if not isinstance(stated, kinds.Value) or len(ex.variables(stated.tree)) != 1: return False
@@ -300,7 +328,7 @@ def _same_family(gold, stated, words):
   if gold.domain != stated.domain: return False
   families = [kinds.items(ex.substitute(family.answer, family.name, ("sym", "k")))
               for family in (gold, stated)]
-  if _same_each(*families, words): return True
+  if _same_each(*families, question): return True
   golds, others = ([reading.tree_of(item) for item in items] for items in families)
   return len(golds) == len(others) and all(
       any(_same_values_of_k(a, b, gold.domain) for b in those)
@@ -331,8 +359,8 @@ def _line(tree):
   return start, step
 
 
-def _same_either(gold, stated, words):
-  return any(agree(answer, stated, words) for answer in gold.answers)
+def _same_either(gold, stated, question):
+  return any(agree(answer, stated, question) for answer in gold.answers)
 
 
 def _same_colon(gold, stated, _):
@@ -341,10 +369,16 @@ def _same_colon(gold, stated, _):
           and all(ex.is_equal(a, b) for a, b in zip(gold.parts, stated.parts)))
 
 
-def _same_based(gold, stated, words):
-  if isinstance(stated, kinds.Value) and words & {"base", "binary"}:
-    return stated.tree == ex.parse([gold.digits])
+def _same_based(gold, stated, question):
+  if question.words & {"base", "binary"} and not isinstance(stated, kinds.Based):
+    return stated == reading.parse_answer(gold.digits)
   return gold == stated
+
+
+def _is_in_asked_base(gold, stated, question):
+  """Tells whether a number without its base is the stated one, where the question names it."""
+  return (stated.digits.isdigit() and f"base {stated.base}" in question.words
+          and gold.unit is None and gold.tree == ex.parse([stated.digits]))
 
 
 def _is_same(gold, stated, _): return type(gold) is type(stated) and gold == stated

@@ -81,6 +81,28 @@ class Text(NamedTuple):
   words: str
 
 
+class Question(NamedTuple):
+  """What a question says about its answer; `questions.read` returns it.
+
+  Attributes:
+    words: `units.context` of the question and the reference answer.
+    letters: letters that the question uses as variables; None without a question.
+    units: the units that it asks for, (size, {quantity: power}).
+    quantities: those that it asks for, such as {"length": 2} for an area.
+    forms: names of the forms that it asks for, see forms.py.
+    copies: its own expressions, if it asks to transform them, as `forms.spell` returns them.
+  """
+  words: frozenset = frozenset()
+  letters: frozenset | None = None
+  units: tuple = ()
+  quantities: tuple = ()
+  forms: tuple = ()
+  copies: frozenset = frozenset()
+
+
+NO_QUESTION = Question()
+
+
 def items(answer):
   """Returns the answers in a list or set, also after x =; a single answer gives a list of one."""
   if isinstance(answer, Set): return answer.items

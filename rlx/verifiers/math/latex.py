@@ -27,10 +27,10 @@ _CHARACTERS = str.maketrans(tables.TABLES["characters"] | {
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n")
 _LOWERED = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 _SPELLINGS = tables.TABLES["spellings"]
-_REWRITES = [(re.compile(pattern), new) for pattern, new in (
-    *tables.TABLES["layout"],
-    (rf"\\({'|'.join(_SPELLINGS)})(?![A-Za-z])", lambda match: _SPELLINGS[match[1]]),
-    *tables.TABLES["notation"])]
+_LAYOUT, _NOTATION = (
+    [(re.compile(pattern), new, needs) for pattern, new, needs in tables.TABLES[name]]
+    for name in ("layout", "notation"))
+_SPELLED = re.compile(rf"\\({'|'.join(_SPELLINGS)})(?![A-Za-z])")
 _WRAPPER = re.compile(
     r"\\(text(?:rm|bf|it|sf|tt|normal)?|mbox|hbox|math(?:rm|bf|it|sf|normal|tt)|operatorname\*?|"
     r"boldsymbol|bm|underline|boxed|fbox|emph|bold|ensuremath)\s*(?=\{)")
@@ -39,28 +39,43 @@ _GROUPED = re.compile(  # 1,234,567 and 1 234 567, with any separator.
 _MIXED = re.compile(r"(?<![\d.^_}])(\d+)\s+(\d+)\s*/\s*(\d+)(?![\d.])")  # 3 1/2
 _TOKEN = re.compile(
     r'\s*("[^"]*"|(?:\d+\.\d*|\.\d+)\s*\\overline\s*\{\s*\d+\s*\}'
-    r'|\d+(?:\.\d+)?(?:[eE][+-]?\d+(?![\w.]))?|\.\d+|\\[A-Za-z]+|\\.|[A-Za-z]+|.)', re.DOTALL)
+    r'|\d+(?:\.\d+)?(?:[eE][+-]?\d+(?![\w.]))?|\.\d+|\\[A-Za-z]+|\\.'
+    r"|[\u3400-\u9fff]+|[A-Za-z\u00c0-\u024f]+|.)", re.DOTALL)
+_SIGNED_EXPONENT = re.compile(r"(?<=\d)e([+-]\d+)(?![\w.])")
+# 2e+1, but not 2.5e+1, 2e+10 and 2e-05, which are how programs write numbers.
+_SHORT_EXPONENT = re.compile(r"(?<![\d.])\d+e[+-][1-9](?![\w.])")
+# A word of two or three letters with nothing but marks between answers around it.
+_LONE_WORD = re.compile(
+    r"(?:^|(?<=[,;])|(?<=\band)|(?<=\bor))(\s*)([A-Za-z]{2,3})(?=\s*(?:$|[,;]|\b(?:and|or)\b))")
 _MARKS = frozenset("+-*/^_!|()[]{}<>=,;:%$€£¥₹'&.?#") | {r"\{", r"\}", r"\\", r"\%", r"\$", r"\|"}
 # Spaces that are not kept; a text may end in the backslash of "\\ ".
+WORD_SHAPE = re.compile(r"[A-Z][a-z]{1,2}|[b-df-hj-np-tv-z][aeiou][b-df-hj-np-tv-z]")
+_NAMES = frozenset(["pi", "inf", "am", "pm", "sqrt"])
+_SINGLE = re.compile(r"\{\s*(\\[A-Za-z]+|\w)\s*\}")  # A group of one token.
+_ENUMERATED = re.compile(r"\s*\\\{.*\\(?:dots)\b.*\\\}\s*")
 _SPACES = frozenset([" ", r"\,", r"\;", r"\:", r"\>", r"\ ", "~", "\\"])
 _CONNECTIVES = tables.TABLES["connectives"]
 _SHORT_WORDS = tables.words("short_words")
 _NUMBER_IN_TEXT = re.compile(r'([A-Za-z ]*)(:?)\s*([-+]?\$?\d[\d.,/:]*(?<![.,:]))\s*([^"\d]*)')
 _UNIT_FORMULA = re.compile(  # km/h, m^2, ~N\cdot m
-    r"[a-zA-Z~ /^\d{}]+|~(?:[a-zA-Z~ /^\d{}-]|\\cdot\b|\\,)+")
+    r"(?:[a-zA-Z~ /^\d{}]|\^\{-\d\}|\\,)+|~(?:[a-zA-Z~ /^\d{}-]|\\cdot\b|\\,)+")
 _EXACT_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 
 
-def tokens(text, is_unit=lambda word: False):
+def tokens(text, is_unit=lambda word: False, letters=None, is_e_constant=False):
   """Returns the tokens of a text.
 
   Args:
     is_unit: tells whether a word after a number is the name of a unit.
+    letters: as of kinds.Question; a word of two or three other letters that stands alone is a
+      word and no product.
+    is_e_constant: 2e+1 is 2 e + 1 and not 20. 2e1 and 2E+1 are always numbers.
   Raises:
     Unreadable: the text is too long, is not balanced, or contains an unknown command.
   """
   if len(text) > MAX_CHARS: raise Unreadable("too long")
-  text = _unify_spelling(text)
+  text = _LONE_WORD.sub(lambda m: _quote_word(m, letters), _unify_spelling(text))
+  if is_e_constant: text = _SIGNED_EXPONENT.sub(r" e \1", text)
   kept = []
   for match in _TOKEN.finditer(text.strip()):
     token = match[1]
@@ -68,6 +83,8 @@ def tokens(text, is_unit=lambda word: False):
       words = token[1:-1].strip()
       if words.lower() in _CONNECTIVES: kept.append(_CONNECTIVES[words.lower()])
       elif words: kept.append('"' + words)
+    elif "\u3400" <= token[0] <= "\u9fff":
+      kept.append(_CONNECTIVES.get(token) or '"' + token)
     elif token[0].isalpha(): kept += _word(token, kept, is_unit)
     elif token[0] == "\\" and token[1:].isalpha():
       if token[1:] not in _KNOWN: raise Unreadable(f"{token}")
@@ -100,6 +117,37 @@ def find_group_end(text, start):
   raise Unreadable("braces are not balanced")
 
 
+def has_signed_exponent(text):
+  """Tells whether a text contains the like of 2e+1: a number, or an expression in e."""
+  return _SIGNED_EXPONENT.search(text) is not None
+
+
+def has_short_exponent(text):
+  """Tells whether a text contains the like of 2e+1 that no program writes for a number."""
+  return _SHORT_EXPONENT.search(text) is not None
+
+
+def compose(text):
+  """Returns a text in NFC, without characters that have no width, such as variation selectors."""
+  if text.isascii(): return text
+  return "".join(c for c in unicodedata.normalize("NFC", text)
+                 if not "\ufe00" <= c <= "\ufe0f" and unicodedata.category(c) != "Cf")
+
+
+def layout_free(text):
+  r"""Returns a text that is the same for all layouts of a formula that cannot be read.
+
+    \sum\limits_{k=1}^{n} \dfrac{1}{k} and \sum_{k=1}^n \frac1k are \sum_{k=1}^n\frac1k
+  """
+  try:
+    text = _unify_spelling(text[:MAX_CHARS])
+  except Unreadable:
+    return "".join(text.split())
+  text = _SINGLE.sub(r"\1", " ".join(text.split()))
+  if _ENUMERATED.fullmatch(text): text = text.strip()[2:-2]  # {1, 2, ..., n}
+  return re.sub(r'[\s"]', "", text).rstrip(".,;")
+
+
 def plain_fractions(text):
   """Replaces characters of fractions by \\frac."""
   return re.sub(r"[\u00bc-\u00be\u2150-\u215e\u2189]", lambda m: _character(m[0]), text)
@@ -107,17 +155,34 @@ def plain_fractions(text):
 
 def _unify_spelling(text):
   """Returns the text with one spelling for each symbol and its words in quotation marks."""
-  text = "".join(_character(c) for c in text)
-  text = re.sub(r"[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+", lambda m: "^{" + m[0].translate(_RAISED) + "}", text)
-  text = re.sub(r"[₀₁₂₃₄₅₆₇₈₉]+", lambda m: "_{" + m[0].translate(_LOWERED) + "}", text)
+  if not text.isascii():
+    text = "".join(_character(c) for c in text)
+    text = re.sub(r"[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+", lambda m: "^{" + m[0].translate(_RAISED) + "}", text)
+    text = re.sub(r"[₀₁₂₃₄₅₆₇₈₉]+", lambda m: "_{" + m[0].translate(_LOWERED) + "}", text)
   text = re.sub(r"\\\\\s*\[[\d.]+\s*[a-z]+\]", r"\\\\ ", text)  # \\[2pt]
   text = re.sub(r"(?<!\\)\\[()\[\]]", " ", text.replace('"', " ").translate(_CHARACTERS))
   if len(dollars := re.findall(r"(?<!\\)\$", text)) % 2 == 0 and dollars:  # Formulas, not money.
     text = re.sub(r"(?<!\\)\$", " ", text)
-  text = _unwrap(re.sub(r"\\(?:text)?color\s*\{[^{}]*\}", " ", text))
-  for pattern, new in _REWRITES: text = pattern.sub(new, text)
-  text = re.sub(r"(?<=\d)\{,\}(?=\d{3})", ",", text)
+  if "color" in text: text = re.sub(r"\\(?:text)?color\s*\{[^{}]*\}", " ", text)
+  text = _unwrap(text)
+  for pattern, new, needs in _LAYOUT:
+    if needs in text: text = pattern.sub(new, text)
+  if "\\" in text: text = _SPELLED.sub(lambda match: _SPELLINGS[match[1]], text)
+  for pattern, new, needs in _NOTATION:
+    if needs in text: text = pattern.sub(new, text)
+  if "{,}" in text: text = re.sub(r"(?<=\d)\{,\}(?=\d{3})", ",", text)
   return _MIXED.sub(r"\1\\frac{\2}{\3}", _GROUPED.sub(_join_digits, text))
+
+
+def _quote_word(match, letters):
+  """Puts a word between quotation marks, unless it is a product of the question's variables."""
+  space, word = match.groups()
+  lower = word.lower()
+  if lower in FUNCTIONS or lower in _CONNECTIVES or lower in _NAMES or word.isupper():
+    return match[0]
+  # Without a question Tim, Ed and cat are words, but ab, xyz and mc are not.
+  is_word = (WORD_SHAPE.fullmatch(word) if letters is None else not letters.issuperset(word))
+  return f'{space}"{word}"' if is_word else match[0]
 
 
 def _character(c):
@@ -164,7 +229,8 @@ def _unwrap(text):
       before, colon, value, behind = number.groups()
       new = " ".join([f'"{before}"' * bool(before), colon, value, f'"{behind}"' * bool(behind)])
     else: new = f'"{plain}"'
-    if new == f'"{plain}"': new = '"' + new[1:-1].replace('"', "").replace("~", " ") + '"'
+    if new == f'"{plain}"': new = '"' + new[1:-1].replace('"', "").replace("~", " ").replace(
+        "\\,", " ") + '"'
     text = text[:match.start()] + " " + new + " " + text[end:]
   return text
 
@@ -172,6 +238,7 @@ def _unwrap(text):
 def _word(word, before, is_unit):
   """Returns the tokens of adjacent letters."""
   lower = word.lower()
+  if len(word) > 1 and not word.isascii(): return ['"' + word]
   if lower in FUNCTIONS or lower == "sqrt": return ["\\" + lower]
   if lower in ("pi", "infinity", "inf", "infty"): return [r"\pi" if lower == "pi" else r"\infty"]
   if lower in _CONNECTIVES: return [_CONNECTIVES[lower]]

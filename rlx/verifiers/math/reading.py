@@ -6,6 +6,8 @@ from rlx.verifiers.math.latex import Unreadable
 
 _SIGNS = tables.TABLES["signs"]
 _BETWEEN = frozenset([",", ";", r"\land", r"\lor", r"\quad", r"\\"])
+_IN_CONDITIONS = frozenset(
+    ["-", ",", ")", r"\quad", r"\forall", r"\in", r"\R", r"\Z", r"\N", r"\C"])
 _INTEGERS = frozenset([r"\Z", r"\N"])
 _CURRENCIES = frozenset("$€£¥₹")
 _MATRICES = tables.words("matrices")
@@ -16,6 +18,7 @@ _BEFORE_DIGITS = frozenset(["_", "{", "(", r"\to"]) | _SIGNS.keys()
 _NUMBERED_NAME = re.compile(
     r"[A-Za-z]\(-?[\d.]+(?:,-?[\d.]+)*\)|[A-Za-z]\^\{?(?:-1|T)\}?(?:\((?:[a-z]|-?\d+)\))?")
 _PREFIX = tables.phrase("prefix")
+_SENTENCE = tables.phrase("sentence")
 _DENIAL = tables.phrase("denial")
 _EXCEPT = tables.phrase("except")
 _INTEGER_WORDS = tables.phrase("integers")
@@ -25,27 +28,39 @@ _WRAPPED = re.compile(
 _CHOICE = re.compile(r"(?:(?:option|choice|answer)\s+)?\(?\s*([A-Z])\s*\)?\s*[.:]?", re.IGNORECASE)
 _CHOICE_AND_WHY = re.compile(r"(?:\(\s*([A-Z])\s*\)|([A-Z])\s*[.:)])\s*(\S.*)", re.DOTALL)
 _HEDGE = tables.phrase("hedge")
-_BASED = re.compile(r"\(?\s*(?=[A-Z]*\d)([\dA-Z]+)\s*\)?\s*_\s*(\d\d?)")
+# Without spaces: 1011_2, (1011)_2, 1011_(2), 1011_two, 1011 (base 2), 2A_16.
+_BASED = re.compile(r"\(?(?=[A-Z]*\d)([\dA-Z]+)\)?(?:_\(?(?:base)?|\(?(?:in)?base-?)"
+                    r"(\d\d?|[a-z]+)\)?", re.ASCII)
+BASES = tables.TABLES["bases"]
+_CONDITION = tables.phrase("condition")
+_OF_CONDITIONS = tables.phrase("of_conditions")
+_LISTED = re.compile(r",\s*(?:and\s+)?|\s+and\s+")
+_LEAD = re.compile(r"\s*(?:[,.;:!(，。；：（！]|\s[-–—]+\s|[–—])\s*")
+_HEDGED = tables.phrase("hedged")
 _NOTHING, _ALL = tables.TABLES["nothing"], tables.TABLES["everything"]
 
 
-def parse_answer(text, words=frozenset()):
+def parse_answer(text, question=kinds.NO_QUESTION, is_e_constant=False):
   """Parses the text of an answer; returns kinds.Text if it is not mathematics.
 
   Args:
-    words: `units.context` of the question and the reference answer.
+    is_e_constant: as of `latex.tokens`.
   """
+  words = question.words
+  if text[:1].isalpha(): text = _SENTENCE.sub("", text, count=1)
   plain = _WRAPPED.sub(" ", text).strip()
   as_words = normalize(text)
   if as_words in _NOTHING: return kinds.Set([])
   if as_words in _ALL: return reals.EVERYWHERE
   if (choice := _CHOICE.fullmatch(plain)) and choice[1].isupper(): return kinds.Choice(choice[1])
-  if based := _BASED.fullmatch(plain):
-    digits, base = based.groups()
-    if 2 <= int(base) <= 36 and all(int(c, 36) < int(base) for c in digits):
+  if based := _BASED.fullmatch("".join(plain.split())):
+    digits, base = based[1], BASES.get(based[2], based[2])
+    if base == "10" and digits.isdigit(): return kinds.Value(ex.parse([digits]))
+    if base.isdigit() and 2 <= int(base) <= 36 and all(int(c, 36) < int(base) for c in digits):
       return kinds.Based(digits.lstrip("0") or "0", base)
   try:
-    return _list(_expand(_answer(latex.tokens(text, units.is_name), words)))
+    return _list(_expand(_answer(latex.tokens(text, units.is_name, question.letters,
+                                              is_e_constant), words)))
   except (Unreadable, RecursionError):
     return kinds.Text(as_words)
 
@@ -57,11 +72,23 @@ def choice_of(text):
   return match[1] or match[2]
 
 
+def word_of(text):
+  """Returns the normalized text before the first mark of punctuation: no of "No, it is odd".
+
+  It is "" if what stands behind it leaves it open.
+  """
+  plain = re.sub(r"[*_`]{1,3}(?!\w)", "", _WRAPPED.sub(" ", text))
+  lead, *rest = _LEAD.split(" ".join(plain.split()), maxsplit=1)
+  return "" if rest and _HEDGED.match(rest[0]) else normalize(lead)
+
+
 def normalize(text):
   """Returns a text in the form in which texts are compared: lower case, or without spaces."""
   plain = " ".join(_WRAPPED.sub(" ", text).split())
   if not re.fullmatch(r"[\w\s.,;:'!?()-]*", plain) or re.search(r"\d\s*-|[\d_]", plain):
     return re.sub(r"\s", "", plain)
+  # A short word in capitals of its own is another text: boB is not Bob.
+  if re.fullmatch(r"[A-Za-z]*[a-z][A-Z]", plain) and len(plain) < 4: return plain
   plain = " ".join(re.findall(r"[\w'-]+", plain.lower()))
   return re.sub(r"^(?:an? |the )?(?:(?:final |correct )?answer (?:is )?)?", "", plain)
 
@@ -70,8 +97,12 @@ def _answer(tokens, words):
   if r"\pmod" in tokens:  # The answer 3 (mod 7) is 3.
     tokens = tokens[:tokens.index(r"\pmod")]
   if not (tokens := _without_prefix(tokens)): raise Unreadable("nothing")
+  if len(tokens) == 1 and tokens[0][0] == '"' and not re.search(r"\d", tokens[0]):
+    names = _LISTED.split(tokens[0][1:])
+    if len(names) > 1: return kinds.List([kinds.Text(normalize(name)) for name in names])
   tokens, family = _without_domain(tokens)
   if family: return kinds.Family(_list(_expand(_answer(tokens, words))), *family)
+  tokens = _without_condition(tokens)
   if _EXCEPT.fullmatch(tokens[0]): return _difference([r"\R"], tokens[1:], words)
   parts, marks = _split(tokens, _BETWEEN)
   if marks: return _combine(parts, marks, words)
@@ -89,10 +120,52 @@ def _answer(tokens, words):
 
 def _without_prefix(tokens):
   """Removes "the answer is" and "area:" from the start."""
+  n = next((i for i, token in enumerate(tokens) if token[0] != '"'), 0)
+  if n > 1: tokens = ['"' + " ".join(token[1:] for token in tokens[:n]), *tokens[n:]]
   while len(tokens) > 1 and tokens[0][0] == '"' and not _DENIAL.search(tokens[0]) and (
       _PREFIX.fullmatch(tokens[0][1:])
       or tokens[1] == ":" and tokens[0][1:].replace(" ", "").isalpha()):
     tokens = tokens[2:] if tokens[1] in (":", "=") else tokens[1:]
+  return tokens
+
+
+def _without_condition(tokens):
+  """Removes "for all x", "where n >= 1" or "for some constant c" from the end.
+
+  A condition that leaves out other cases stays: "if n is even", "for x > 0", "for x = 2".
+  """
+  tokens = _without_bare_condition(tokens)
+  starts = (i for i, token in enumerate(tokens)
+            if i and (token == r"\forall" or token[0] == '"' and _CONDITION.match(token[1:])))
+  if (i := next(starts, None)) is None or any(tokens[:i].count(a) != tokens[:i].count(b)
+                                              for a, b in ("()", "[]", "{}")): return tokens
+  behind = [token for token in tokens[i:] if token not in ("{", "}")]
+  if "some" in behind[0] and "constant" not in behind[0]: return tokens  # One of a family.
+  is_index = {"n", "m", "k", "N"} & set(behind)
+  for token in behind:
+    is_sign = _SIGNS.get(token) in ((">", ">=", "!=") if is_index else ("!=",))
+    if not (is_sign or token in _IN_CONDITIONS or token.replace(".", "").isdigit()
+            or token.isalpha() and len(token) == 1
+            or token[0] == '"' and _OF_CONDITIONS.fullmatch(token[1:])): return tokens
+  while i > 1 and tokens[i - 1] in (",", ";", r"\quad", "("): i -= 1
+  return tokens[:i]
+
+
+def _without_bare_condition(tokens):
+  """Removes a condition without words from the end: ", n >= 1", "(x != 0)", ", C in R"."""
+  if not any(token == r"\in" or _SIGNS.get(token) in (">", ">=", "!=") for token in tokens[-4:]):
+    return tokens
+  for i in range(len(tokens) - 3, max(0, len(tokens) - 7), -1):
+    if tokens[i] not in (",", ";", r"\quad", "("): continue
+    name, sign, *end = (token for token in tokens[i + 1:] if token not in ("(", ")", r"\quad"))
+    sign = _SIGNS.get(sign, sign)
+    if (sign == r"\in" and end[:1] in ([r"\R"], [r"\C"]) and len(end) == 1
+        or end[-1:] and end[-1].isdigit() and len(end) <= 2 and (
+            sign == "!=" and tokens[i] != "," or sign in (">", ">=") and name in ("n", "m", "k"))):
+      kept = tokens[:i]
+      while kept and kept[-1] in (",", ";", r"\quad", "("): kept = kept[:-1]
+      is_bound = any(_SIGNS.get(token, "=") not in "=~" for token in kept)
+      return kept if len(kept) > 1 and name in kept and not is_bound else tokens
   return tokens
 
 
@@ -123,6 +196,8 @@ def _combine(parts, marks, words):
     raise Unreadable("an empty place")
   marks = {mark for part, mark in zip(parts[1:], marks) if part}
   parts = [part for part in parts if part]
+  if all(len(part) == 1 and part[0][0] == '"' for part in parts):
+    return kinds.List([kinds.Text(normalize(part[0][1:])) for part in parts])
   items = [_answer(part, words) for part in parts]
   if len(items) == 1: return items[0]
   first, *others = items
@@ -254,7 +329,8 @@ def _environment(tokens, words):
   if name not in _MATRICES: raise Unreadable(name)
   rows = [[_answer(cell, words) for cell in row] for row in rows]
   if not factor: return kinds.Matrix(rows)
-  factor = ex.parse(factor)
+  if factor[-1] in (r"\cdot", r"\times", "*"): factor = factor[:-1]
+  factor = ex.parse([*factor, "1"] if factor == ["-"] else factor)
   return kinds.Matrix([[kinds.Value(_times(factor, tree_of(cell))) for cell in row]
                        for row in rows])
 
@@ -302,6 +378,7 @@ def _value(tokens, words):
   if factor != 1: tree = _times(ex.make_number(factor), tree)
   if is_debt: tree = ("neg", tree)
   degrees = units.parse_unit("degrees")
+  if behind.lower() in ("am", "pm"): return kinds.Colon([tree, ex.make_number(0)], behind.lower())
   if units.is_percent(behind): tree = ("%", tree)
   elif behind:
     unit_behind = units.parse_unit(behind, words)

@@ -5,18 +5,28 @@ import re
 from rlx.verifiers.math import tables
 
 # Quantities of which a question asks for one, so that the others are wrong.
-_INSTEAD = ({"celsius", "fahrenheit", "temperature"},
-            {"dollars", "euros", "pounds sterling", "yen", "rupees"})
+_TEMPERATURES = {"celsius", "fahrenheit", "temperature"}
+_INSTEAD = (_TEMPERATURES,
+            {"dollars", "euros", "pounds sterling", "yen", "rupees", "yuan"})
 _POWERS, _SCALES = tables.TABLES["powers"], tables.TABLES["scales"]
 # A division or product sign, or a name with a power before or after it.
 _UNIT = re.compile(r"(/|per\b|[*.])|(?:(square|sq|cubic)\b[\s.]*)?([^\W\d_]+|[$€£¥₹¢])"
                    r"\s*(\^-?\d|squared\b|cubed\b)?")
+# What a question asks for, in English and Chinese.
+_ASKED = tables.phrase("asked_unit")
+_ASKED_QUANTITY = tables.phrase("asked_quantity")
+_QUANTITIES = {name: powers for names, powers in tables.TABLES["quantities"].items()
+               for name in names.split()}
+_CHINESE = {"平方": "square ", "立方": "cubic ", "每": "/"}
 _PERCENT = ("%", "percent", "per cent", "percents")
 _NO_UNIT = tables.words("no_unit")
 # {name: (quantity, size)}; a counted thing, such as an apple, is a quantity of its own.
 _KNOWN = {name: (quantity, fractions.Fraction(size))
           for quantity, units in tables.TABLES["units"].items()
           for names, size in units.items() for name in names.split()}
+_SENTENCES = re.compile(r"(?<=[.?!;])\s+|(?<=[。？！；])")
+_PHYSICAL = {quantity for quantity, _ in _KNOWN.values()} - {"units"}
+_WRAPPED = re.compile(r"\\(?:text|mathrm|rm)(?![A-Za-z])|[{}$~]|\\[,;: ]")
 _KNOWN |= {word: (word, fractions.Fraction(1)) for word in tables.words("counted")}
 
 
@@ -28,6 +38,7 @@ def is_name(word):
 def scale(words):
   """Splits "million dollars" into the factor of its first word and the other words."""
   first, _, rest = words.partition(" ")
+  if words[:1] in _SCALES: return _SCALES[words[0]], words[1:].strip()
   if (name := _stem(first.lower())) in _SCALES: return _SCALES[name], rest.strip()
   return 1, words
 
@@ -49,7 +60,11 @@ def parse_unit(words, context=frozenset()):
   # 3M is three million; 3K is three thousand, unless the question is about temperatures.
   if words in ("M", "B", "T"): return None
   if words == "K" and not context & {"k", "kelvin", "temperature"}: return None
-  words = re.sub(r"[{}()]|\\cdot", " ", words.lower()).replace("mph", "mile/hour")
+  words = re.sub(r"[{}()]|\\cdot", " ", words.lower())
+  words = words.replace("mph", "mile/hour").replace("kph", "km/hour")
+  words = re.sub(r"\bdegrees?\s+(?=celsius|fahrenheit|kelvin)", "", words)
+  if not words.isascii():
+    for name, new in _CHINESE.items(): words = words.replace(name, new)
   words = re.sub(r"\^\s*(-?)\s*(\d)", r"^\1\2", words).strip()
   if _UNIT.sub("", words).strip(): return None
   size, powers, sign = fractions.Fraction(1), {}, 1
@@ -80,8 +95,53 @@ def find_asked_sizes(quantities, words):
   return {size for quantity, size in filter(None, measures) if quantity in quantities}
 
 
-def is_other(quantities, words):
-  """Tells whether a question names another unit: cubic for an area, celsius for fahrenheit."""
+def find_asked(question):
+  """Returns the units that a question asks for: "in km/h", "how many cubic metres", 多少千克."""
+  words = context(question)
+  for sentence in reversed(_SENTENCES.split(_WRAPPED.sub(" ", question))):
+    found = (_find_unit(match[2], words if match[1].lower().startswith("how") else frozenset())
+             for match in _ASKED.finditer(sentence))
+    if asked := tuple(unit for unit in found if unit is not None): return asked
+  return ()
+
+
+def _find_unit(text, context_):
+  """Returns the longest unit with which a text begins, None without one."""
+  parts = re.findall(r"[\u3400-\u9fff]|[A-Za-z°]+(?:\s*\^\s*\d|[²³])?|/", text)
+  if parts and parts[0].lower() in ("in", "more", "fewer", "total", "whole", "full"): del parts[0]
+  for n in range(min(len(parts), 6), 0, -1):
+    last = parts[n - 1]
+    # A single letter may be a word or a variable.
+    if last in ("/", "a") or len(last) == 1 and last.isascii() and len(parts) > n: continue
+    words = ("" if "\u3400" <= parts[0] else " ").join(parts[:n])
+    unit = parse_unit(words.replace("²", "^2").replace("³", "^3"))
+    if unit and unit[1] and unit[1].keys() <= _PHYSICAL: return unit
+  unit = parse_unit(parts[0], context_) if parts and context_ else None
+  return unit if unit and unit[1] else None
+
+
+def find_asked_quantities(question):
+  """Returns the quantities that a question asks for by name, such as {"length": 2} for an area."""
+  named = {_QUANTITIES[m[1].lower()] for m in _ASKED_QUANTITY.finditer(question)}
+  return tuple(dict(_parse_powers(powers)) for text in named for powers in text.split(" or "))
+
+
+def _parse_powers(text):
+  return ((name, int(power or 1)) for name, _, power in
+          (part.partition("^") for part in text.split()))
+
+
+def is_other(unit, question):
+  """Tells whether a question asks for another unit, or names one instead: cubic for an area,
+  celsius for fahrenheit."""
+  quantities, words = unit[1], question.words
+  if question.units and quantities and unit not in question.units:
+    if quantities == {"angle": 1} and any(
+        asked[1].keys() & _TEMPERATURES for asked in question.units): return False
+    # Things may have another name than in the question, but apples are no kilograms.
+    return bool(_PHYSICAL & {*quantities, *(q for asked in question.units for q in asked[1])})
+  if question.quantities and quantities.keys() <= _PHYSICAL and quantities and (
+      quantities not in question.quantities): return True
   named = {_measure(w)[0] for w in words if len(w) > 1 and _measure(w)}
   for group in _INSTEAD:
     if quantities.keys() & group and named & group and not quantities.keys() & named: return True
@@ -95,7 +155,7 @@ def _measure(word):
   word = word.lower()
   if word in _KNOWN: return _KNOWN[word]
   if word.endswith("es") and word[:-2] in _KNOWN and len(word) > 4: return _KNOWN[word[:-2]]
-  if word.endswith("s") and len(word) > 3: return _KNOWN.get(word[:-1])
+  if word.endswith("s") and len(word) > 2: return _KNOWN.get(word[:-1])
   return None
 
 

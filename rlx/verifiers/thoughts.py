@@ -1,0 +1,60 @@
+"""The thoughts of a completion, such as <think>...</think>, which state no answer.
+
+The prompt's template may already have opened the thought. The completion then shows only where
+it closes, so `prompt.meta["begun"]` says what the prompt has of the reply (stages/texts.py).
+"""
+import functools
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING: from rlx.core import records
+
+# The marks that open and close a thought; verifier.thoughts in a config.
+MARKS = tuple(f"<{name}> </{name}>" for name in ("think", "thinking", "thought", "reasoning"))
+
+
+def behind(text: str, prompt: "records.Prompt") -> str:
+  """Returns what stands behind the last thought that closes; "" if a thought is still open.
+
+  The marks are those of `prompt.meta["thoughts"]`, in any case; without them those of MARKS.
+
+  Example:
+    >>> prompt = records.Prompt("a", "1+1?", "2")
+    >>> thoughts.behind("<think>Is it 3?</think> It is 2.", prompt)
+    ' It is 2.'
+    >>> thoughts.behind("<think>Is it 2", prompt)
+    ''
+  """
+  meta = getattr(prompt, "meta", {})
+  pattern = _marks(tuple(meta.get("thoughts", MARKS)))
+  is_open, start = False, 0
+  for match in pattern.finditer(meta.get("begun", "")): is_open = match.lastgroup == "opening"
+  for match in pattern.finditer(text):
+    is_open, start = match.lastgroup == "opening", match.end()
+  return "" if is_open else text[start:] if start else text
+
+
+def opening(prompt: "records.Prompt", tag: str) -> str | None:
+  """Returns what the prompt has of the reply from the last <tag> on that it leaves open.
+
+  "" if there is none, and None if it is not known what the prompt has of the reply.
+  """
+  begun = getattr(prompt, "meta", {}).get("begun")
+  if begun is None: return None
+  start = begun.rfind(f"<{tag}>")
+  return begun[start:] if start >= 0 and f"</{tag}>" not in begun[start:] else ""
+
+
+def are_marks(value: Sequence[str]) -> bool:
+  """Tells whether a value is a list of texts "OPENING CLOSING"."""
+  return isinstance(value, list | tuple) and all(
+      isinstance(pair, str) and len(set(pair.split())) == 2 == len(pair.split()) for pair in value)
+
+
+@functools.cache
+def _marks(pairs):
+  """Returns a pattern whose matches have the group `opening` or `closing`."""
+  opening_, closing = ("|".join(re.escape(pair.split()[i]) for pair in pairs) for i in (0, 1))
+  if not pairs: return re.compile("(?!)")  # It matches nothing.
+  return re.compile(f"(?P<opening>{opening_})|(?P<closing>{closing})", re.IGNORECASE)

@@ -1,0 +1,71 @@
+"""Where the thoughts of a completion end, and what the prompt has already opened."""
+import dataclasses
+
+import pytest
+
+from rlx.build import keys, prompts as build_prompts
+from rlx.configs import base
+from rlx.core import records
+from rlx.verifiers import math_answer, pool, thoughts
+from tests.io.test_chat import bare  # pylint: disable=unused-import
+
+PROMPT = records.Prompt("p", "1+1?", "2", "math_answer.final")
+TEMPLATE = ("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n"
+            "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n")
+OPENS, CLOSED = "<think>\n{% endif %}", "<think>\n\n</think>\n\n{% endif %}"
+
+
+def prompt(**meta): return dataclasses.replace(PROMPT, meta=meta)
+
+
+@pytest.mark.parametrize("text, behind, meta", [
+    ("5", "5", {}), ("<think>3</think>5", "5", {}), ("3</think>5", "5", {}), ("<think>5", "", {}),
+    ("<think>3</think>4<think>5", "", {}), ("<think>3</think>4</think>5", "5", {}),
+    ("<reasoning>3</reasoning>5", "5", {}), ("<THINK>3</Think>5", "5", {}),
+    ("<thinks>5", "<thinks>5", {}), ("&lt;think&gt;5", "&lt;think&gt;5", {}),
+    ("5", "", dict(begun="<|assistant|><think>")), ("3</think>5", "5", dict(begun="<think>")),
+    ("5", "5", dict(begun="</think>")), ("5", "", dict(begun="<think>Let me see: ")),
+    ("[THINK]3[/THINK]5", "5", dict(thoughts=("[THINK] [/THINK]",))),
+    ("<think>5", "<think>5", dict(thoughts=("[THINK] [/THINK]",))),
+    ("<think>5", "<think>5", dict(thoughts=()))])
+def test_behind(text, behind, meta):
+  assert thoughts.behind(text, prompt(**meta)) == behind
+  assert thoughts.behind(text * 2, prompt(**meta))[-1:] == behind[-1:]
+
+
+def test_marks_of_a_config():
+  c = base.get_config()
+  c.verifier.thoughts = ("[THINK] [/THINK]",)
+  keys.check(c)
+  for wrong in (("<think>",), ("a a",), ("a b c",), (3,)):
+    with c.ignore_type(): c.verifier.thoughts = wrong
+    with pytest.raises(ValueError, match="verifier.thoughts"): keys.check(c)
+
+
+@pytest.mark.parametrize("template, messages, begun, verdict", [
+    (OPENS, (), "<think>", 0.0), (CLOSED, (), "</think>", 1.0), ("{% endif %}", (), None, 1.0),
+    (CLOSED, ("<think>I",), "<think>I", 0.0),
+    (OPENS, ("<think>I</think>",), "<think>I</think>", 1.0)])
+def test_a_thought_that_the_prompt_opens(bare, tmp_path, template, messages, begun, verdict):
+  """The verdict of "#### 2" by a pool that a run builds, of prompts as a run loads them."""
+  bare.hf.chat_template = TEMPLATE + template
+  path = tmp_path / "rows.jsonl"
+  path.write_text('{"question": "1+1?", "answer": "2", "split": "train"}\n')
+  c = base.get_config()
+  c.prompts.source, c.prompts.dataset, c.prompts.template = str(path), "jsonl", dict(name="chat")
+  c.prompts.max_tokens = 256
+  texts = build_prompts.texts_of(c, bare)
+  (p,), _ = build_prompts.load_prompts(c, texts, ["train"])
+  if messages:
+    p = dataclasses.replace(p, messages=(dict(role="user", content="1+1?"), *(
+        dict(role="assistant", content=m) for m in messages)))
+    assert texts.start_of_reply(p) == begun
+    p.meta["begun"] = begun
+  if begun: assert p.meta["begun"] == begun
+  assert math_answer.final(p, "#### 2") == verdict
+  assert math_answer.final(p, "I add.</think>\n#### 2") == 1.0
+  workers = pool.Pool(1, timeout_s=30.0, options=dict(thoughts=tuple(c.verifier.thoughts)))
+  try:
+    assert workers.verify([p, p], ["#### 2", "</think>#### 2"]).tolist() == [verdict, 1.0]
+  finally:
+    workers.close()
