@@ -6,6 +6,7 @@ import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
+from typing import Any
 
 import jax
 
@@ -20,7 +21,6 @@ _LETTERS = 64    # A token rarely stands for more characters.
 _SLACK = 8       # Tokens that texts can take more together than alone.
 _WAIT_S = 1.0    # Seconds between two looks for answers of other processes.
 _WINDOW = 1024   # Newest episodes whose failures count.
-_SOON_S = 0.002  # Most steps take less: it is worth waiting for them.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -31,6 +31,7 @@ class Options:
   observation_tokens: int = key("episodes.observation_tokens")
   cut_mark: str = key("episodes.cut_mark")
   seconds: float = key("episodes.seconds")
+  overlap: float | None = key("episodes.overlap")
   max_tokens: int = key("rollouts.max_tokens")
   max_error_rate: float = key("verifier.max_error_rate")
 
@@ -127,7 +128,7 @@ class Answers:
     self._runner, self._observations = runner, observations_
     self._states, self._left_s = list(states), [seconds] * len(states)
     self._last_id = [0] * len(states)
-    self._jobs: dict[futures.Future, int] = {}
+    self._jobs: dict[int, futures.Future] = {}
     self.info: list[dict[str, float]] = [{} for _ in states]
     self.is_unknown, self.failed = [False] * len(states), 0
 
@@ -135,18 +136,20 @@ class Answers:
     """Takes a step with the text of a finished action."""
     self._last_id[row] = ids[-1]
     if row % jax.process_count() != jax.process_index(): return
-    self._jobs[self._runner.step(self._states[row], self._observations.tokenizer.decode(ids))] = row
+    reply = self._observations.tokenizer.decode(ids)
+    self._jobs[row] = self._runner.step(self._states[row], reply)
 
-  def take_ready(self, wait: bool) -> list[tuple[int, episodes.Answer]]:
-    """The answers that have arrived; with `wait` at least one."""
-    arrived: list[list] = []
-    while not arrived:
-      futures.wait(self._jobs, *((_WAIT_S, futures.FIRST_COMPLETED) if wait else (_SOON_S,)))
-      here = [self._take(self._jobs.pop(job), job.result())
-              for job in [job for job in self._jobs if job.done()]]
-      arrived = sum(hosts.gather(here), [])
-      if not wait: break
-    return [self._answer(*x) for x in sorted(arrived, key=lambda x: x[0])]
+  def take(self, rows: Sequence[int]) -> list[tuple[int, episodes.Answer]]:
+    """The answers of these rows, in this order, once all have arrived."""
+    arrived: dict[int, list] = {}
+    while len(arrived) < len(rows):
+      own = {job: row for row in rows if (job := self._jobs.get(row)) is not None}
+      # Processes that have nothing to wait for look again, so that none waits for the others long.
+      done = futures.wait(own, _WAIT_S).done
+      here = [self._take(row, self._jobs.pop(row).result()) for job, row in own.items()
+              if job in done]
+      arrived |= {x[0]: x for x in sum(hosts.gather(here), [])}
+    return [self._answer(*arrived[row]) for row in rows]
 
   def _take(self, row: int, taken: runner_lib.Taken) -> list:
     """The arguments of `_answer`, which are JSON."""
@@ -207,9 +210,9 @@ class Dialogues:
     return self._observations
 
   @property
-  def sizes(self) -> dict[str, int]:
+  def sizes(self) -> dict[str, Any]:
     o = self._options
-    return dict(turns=o.turns, turn_tokens=o.turn_tokens or o.max_tokens,
+    return dict(turns=o.turns, turn_tokens=o.turn_tokens or o.max_tokens, overlap=o.overlap,
                 answer_tokens=self.observations.most)
 
   @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """Environments that tests run: one that counts, and what a reply can do to it."""
 import os
+import random
 import time
 
 from rlx.environments import interface
@@ -50,7 +51,7 @@ class Letters(Bounded):
     return super().reset(prompt)[:-1]
 
   def step(self, reply):
-    time.sleep(self.slow_s * (1 + len(reply)))
+    time.sleep(self.slow_s * (0.5 + random.random()))  # Not seeded: they come in any order.
     self.count += 1
     share = sum(c.isalpha() for c in reply) / max(len(reply), 1)
     done = self.count == self.end
