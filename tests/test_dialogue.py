@@ -203,6 +203,21 @@ def test_sampler_and_trainer_agree_and_rewards_are_those_of_the_environment(run,
   assert (rollouts.turn_BT[ends_BT] >= 0).all()
 
 
+def test_a_verdict_is_not_what_turns_earned(files, monkeypatch):
+  """Neither of episodes that end without one, nor of those that are cut."""
+  run = build.build(config_of(files, environment=dict(name="tests.environments.counting:Earning")))
+  says_right = lambda self, ids, **_: "right" if 3 in ids else "wrong"
+  monkeypatch.setattr(tokenizer_io.Tokenizer, "decode", says_right)
+  prompts, rollouts = sampled(run)
+  earned_B = np.nansum(rollouts.turn_rewards_BT, axis=1)
+  reward_B = run.outcomes.rewards(prompts, rollouts).ravel()
+  assert (earned_B > 1).any() and set(reward_B.tolist()) == {0.0, 1.0}
+  for row, turn_B, reward, rewards in zip(rollouts.completions_BT, rollouts.turn_BT, reward_B,
+                                          rollouts.turn_rewards_BT):
+    last = turn_B[np.flatnonzero(~np.isnan(rewards))].max(initial=-1)
+    assert reward == (last >= 0 and 3 in row[turn_B == last])
+
+
 @pytest.fixture(scope="module")
 def base_of_slots(files, base):
   other = build.build(config_of(files, rollouts__slots=8))

@@ -154,8 +154,8 @@ class Runner:
   def _take_step(self, state, reply):
     reply_, error, message = self._ask_twice("step", state, reply)
     if error is None:
-      observation, reward, done, info, after = reply_
-      return Taken(interface.Step(observation, reward, done, info), after)
+      *step, after = reply_
+      return Taken(interface.Step(*step), after)
     _, without, _ = self._ask("step", state, "")
     self.last_error = message
     if without is not None:
@@ -214,10 +214,11 @@ def _read(reply):
   """
   *items, message = reply
   if message is not None: return None, "exception", str(message)
-  if len(items) == 5:
-    observation, reward, done, info, state = items
+  if len(items) == 6:
+    observation, reward, done, info, verdict, state = items
     is_number = lambda x: type(x) in (int, float) and math.isfinite(x)
-    if not (isinstance(observation, str) and (reward is None or is_number(reward))
+    if not (isinstance(observation, str)
+            and all(x is None or is_number(x) for x in (reward, verdict))
             and isinstance(done, bool) and isinstance(info, dict)
             and all(map(is_number, info.values())) and isinstance(state, str)):
       raise ValueError("malformed")

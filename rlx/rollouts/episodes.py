@@ -38,8 +38,8 @@ _DRAWS, _WAITS, _ENDED = range(3)  # What a row does.
 _READ = 4      # An answer is prefilled for a quarter of the slots at once.
 _NARROW = 16   # Least width of prefilled answers; others are 4, 16, ... times as wide.
 _SHORT = 64    # Least number of columns of the history that a chunk reads.
-# Default of `overlap`. Where a step costs less with fewer rows, more of them can wait.
-_OVERLAP = {"cpu": 0.75}, 0.5
+# Default of `overlap`: on CPU, where a step costs less with fewer rows, and on other devices.
+_OVERLAP = {True: 0.75, False: 0.5}
 
 
 class Answer(NamedTuple):
@@ -47,11 +47,13 @@ class Answer(NamedTuple):
 
   ids: the tokens to read before the next turn; None: the episode has ended.
   reward: of the action; NaN: none.
+  verdict: on the episode, if it ended here; NaN: that of the action before, if any.
   is_known: False if the environment failed for another reason than the action.
   """
   ids: list[int] | None
   reward: float = float("nan")
   is_known: bool = True
+  verdict: float = float("nan")
 
 
 class Answers(Protocol):
@@ -105,7 +107,7 @@ def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk,
          decode=None, lay_out=None, fetch=jax.device_get, put=jax.device_put):
   """Builds `sample(params, tokens_PX, prompt_len_P, prompt_P, key, answers, factor_T, weights)`.
 
-  The result is Rollouts (numpy) with turn_BT and turn_rewards_BT. finish_B says how the last
+  The result is Rollouts (numpy) with turn_BT, turn_rewards_BT and verdict_B. finish_B says how the last
   action ended: "length" also if the next answer does not fit or there are no more turns, and
   "environment" if the outcome is unknown. An action that is cut because the trajectory is
   full gets no answer; one that reaches turn_tokens does.
@@ -119,7 +121,8 @@ def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk,
     slots: the largest number of rows decoded at once; a multiple of the number of devices over
       which rows are spread. None is all rows.
     overlap: the largest share of the unfinished rows that may wait for an answer while a chunk of
-      others is decoded, below 1. None: 0.75 on CPU, 0.5 on other devices.
+      others is decoded, below 1; on CPU also of the slots that may be empty then. None: 0.75 on
+      CPU, 0.5 on other devices.
     Otherwise: as `sampler.make`; `stops` end an action.
   """
   shards = transformer.row_shards(config)
@@ -127,7 +130,8 @@ def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk,
                      dict(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p))
   lay_out = lay_out or functools.partial(decoder.lay_out, config=config)
   place = put if config.rows is None else lambda tree: put(tree, lambda *_: config.rows)
-  if overlap is None: overlap = _OVERLAP[0].get(transformer.platform(config), _OVERLAP[1])
+  is_cpu = transformer.platform(config) == "cpu"
+  if overlap is None: overlap = _OVERLAP[is_cpu]
 
   def sample(params, tokens_PX, prompt_len_P, prompt_P, key, answers, factor_T=None, weights=None):
     if weights is None: weights = lay_out(params)
@@ -135,14 +139,16 @@ def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk,
     tokens_PX, prompt_len_P, prompt_P = fetch((tokens_PX, prompt_len_P, prompt_P))
     b = len(prompt_len_P) * group
     most = b if slots is None else min(slots, b)
+    size = most // shards
+    least = size - math.floor(size * overlap) if is_cpu else size
     state = _State(b, np.repeat(tokens_PX[:, -1], group), max_tokens, turn_tokens, turns, pad_id)
     while np.any(state.status_B != _ENDED):
-      while needed := _find_needed(state, shards, most // shards, overlap):
+      while needed := _find_needed(state, shards, least, overlap):
         state.take_answers(answers.take(needed))
-      for part in _batches(sorted(state.answer), b // shards, shards, max(most // shards // _READ, 1)):
+      for part in _batches(sorted(state.answer), b // shards, shards, max(size // _READ, 1)):
         history = _read(options, weights, rows, prompts, history, place(part.row_W),
                         *place(state.to_read(part, options.reads)))
-      part = _slots(state, shards, most // shards)
+      part = _slots(state, shards, size)
       if part is None: continue
       columns = int(np.max(state.count_B[part.rows_B]))
       history, *drawn = _advance(
@@ -222,15 +228,18 @@ def _batches(rows, per_device, shards, size):
     yield _part([some[i:i + size] for some in rows_of], per_device, size)
 
 
-def _find_needed(state, shards, size, overlap):
-  """The waiting rows without whose answers too few could be decoded, the longest waiting first."""
+def _find_needed(state, shards, least, overlap):
+  """The waiting rows without whose answers too few could be decoded, the longest waiting first.
+
+  A device needs `least` rows to decode, or all but the share `overlap` of its unfinished rows.
+  """
   needed = []
   for status_B, order_B, first in zip(
       np.split(state.status_B, shards), np.split(state.order_B, shards),
       range(0, len(state.status_B), len(state.status_B) // shards)):
     waiting = np.flatnonzero(status_B == _WAITS)
     draws, unfinished = np.sum(status_B == _DRAWS), np.sum(status_B != _ENDED)
-    n = max(min(size, unfinished - math.floor(unfinished * overlap)) - draws, 0)
+    n = max(min(least, unfinished - math.floor(unfinished * overlap)) - draws, 0)
     needed += (first + waiting[np.argsort(order_B[waiting])][:n]).tolist()
   return needed
 
@@ -274,6 +283,7 @@ class _State:
     self.logps_BT = np.zeros((b, max_tokens), np.float32)
     self.turn_BT = np.full((b, max_tokens), -1, np.int32)
     self.rewards_BT = np.full((b, max_tokens), np.nan, np.float32)
+    self.verdict_B = np.full(b, np.nan, np.float32)
     self.count_B = np.zeros(b, np.int32)   # tokens after the prompt
     self.start_B = np.zeros(b, np.int32)   # of the action that is being drawn
     self.turn_B = np.zeros(b, np.int32)    # its number
@@ -314,6 +324,7 @@ class _State:
     for row, answer in arrived:
       end, self.turn_B[row] = self.count_B[row], self.turn_B[row] + 1
       self.rewards_BT[row, end - 1] = answer.reward
+      if not math.isnan(answer.verdict): self.verdict_B[row] = answer.verdict
       if not answer.is_known: self.finish_B[row] = _FAILED
       self.status_B[row] = _ENDED
       if not answer.is_known or answer.ids is None: continue
@@ -348,7 +359,7 @@ class _State:
         tokens_BS=np.concatenate([np.repeat(tokens_PX, group, axis=0), tokens_BT], axis=1),
         prompt_len_B=np.repeat(prompt_len_P, group), completion_len_B=self.count_B,
         sampler_logps_BT=self.logps_BT, finish_B=self.finish_B, prompt_P=prompt_P,
-        turn_BT=self.turn_BT, turn_rewards_BT=self.rewards_BT)
+        turn_BT=self.turn_BT, turn_rewards_BT=self.rewards_BT, verdict_B=self.verdict_B)
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -156,16 +156,19 @@ class Answers:
     self._states[row] = taken.state
     self._left_s[row] -= taken.seconds
     step = taken.step
-    if step is None: return [row, None, None, False, False, {}]
+    if step is None: return [row, None, None, None, False, False, {}]
     ends = step.done or self._left_s[row] <= 0
-    return [row, None if ends else step.observation, step.reward, True, taken.failed, step.info]
+    return [row, None if ends else step.observation, step.reward, step.verdict, True, taken.failed,
+            step.info]
 
-  def _answer(self, row: int, observation: str | None, reward: float | None, is_known: bool,
-              failed: bool, info: dict[str, float]) -> tuple[int, episodes.Answer]:
+  def _answer(self, row: int, observation: str | None, reward: float | None,
+              verdict: float | None, is_known: bool, failed: bool,
+              info: dict[str, float]) -> tuple[int, episodes.Answer]:
     self.info[row], self.is_unknown[row] = info, not is_known
     self.failed += failed
     ids = None if observation is None else self._observations.ids(observation, self._last_id[row])
-    return row, episodes.Answer(ids, math.nan if reward is None else reward, is_known)
+    reward, verdict = (math.nan if x is None else x for x in (reward, verdict))
+    return row, episodes.Answer(ids, reward, is_known, verdict)
 
 
 class Dialogues:

@@ -1,4 +1,5 @@
 """Environments that tests run: one that counts, and what a reply can do to it."""
+import dataclasses
 import os
 import random
 import time
@@ -41,6 +42,16 @@ class Counting:
 class Bounded(Counting):
   """The same for a runner without processes."""
   is_bounded = True
+
+
+class Earning(Bounded):
+  """Every turn earns a reward; the verdict is that of the last reply: "right" or not."""
+
+  def reset(self, prompt): return super().reset(prompt)[:-1]
+
+  def step(self, reply):
+    step = super().step(reply)
+    return dataclasses.replace(step, reward=1.0, verdict=float(reply == "right"))
 
 
 class Letters(Bounded):
