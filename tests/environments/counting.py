@@ -21,11 +21,19 @@ class Counting:
 
   def step(self, reply):
     if self.text == "dead": raise RuntimeError("always")
-    if self.text == "once" and not os.path.exists(marker := os.environ["RLX_ONCE"]):
-      open(marker, "w").close()
-      os._exit(3)
+    if self.text in ("once", "twice"):  # So often its process is lost.
+      with open(os.environ["RLX_LOSSES"], "a+") as f:
+        f.write("x")
+        if f.tell() <= ("once", "twice").index(self.text) + 1: f.flush(); os._exit(3)
     time.sleep(self.slow_s)
     self.count += 1
+    if reply == "sleeper": self.slow_s = 100  # What makes all later steps fail.
+    if reply == "sleeper killer": self.text = "killed"
+    elif self.text == "killed": os._exit(1)
+    if reply == "fat": self.fat = bytes(2**21 - 600)
+    if hasattr(self, "fat"): self.text += "x" * 300
+    if reply == "unreadable": self.bomb = Unreadable()
+    if self.text == "worn" and self.count == 2: raise RuntimeError("whatever the replies")
     if reply == "raise": raise ValueError("asked to")
     if reply == "exit": os._exit(1)
     if reply == "hang": time.sleep(100)
@@ -37,6 +45,12 @@ class Counting:
     done = self.count == self.end
     return interface.Step(f"{self.count};", reward=float(reply == "right") if done else None,
                           done=done, info=dict(count=self.count))
+
+
+class Unreadable:
+  """Can be pickled, and not read."""
+
+  def __reduce__(self): return int, ("no number",)
 
 
 class Bounded(Counting):

@@ -66,13 +66,34 @@ def test_a_reward_that_is_no_number_is_a_failure_without_processes_too(make):
   assert taken.step.observation == "The step failed." and runner.failures == dict(exception=1)
 
 
-def test_a_process_that_is_lost_once_costs_nothing(make, tmp_path, monkeypatch):
-  monkeypatch.setenv("RLX_ONCE", str(tmp_path / "marker"))
+@pytest.mark.parametrize("text", ["once", "twice"])
+def test_processes_that_are_lost_once_or_twice_cost_nothing(make, tmp_path, monkeypatch, text):
+  monkeypatch.setenv("RLX_LOSSES", str(tmp_path / "losses"))
   runner = make()
-  _, state = runner.reset(prompt("once"))
+  _, state = runner.reset(prompt(text))
   taken, = take(runner, state, "a")
-  assert (tmp_path / "marker").exists()  # It died in the first try.
+  assert (tmp_path / "losses").stat().st_size > 1  # It died in the first try.
   assert taken.step.observation == "1;" and not runner.errors and not runner.failures
+
+
+@pytest.mark.parametrize("reply, kind", [
+    ("fat", "exception"), ("sleeper", "timeout"), ("sleeper killer", "crash"),
+    ("unreadable", "exception")])
+def test_a_reply_that_makes_later_steps_fail_is_at_fault(make, reply, kind):
+  """The outcome is known: without the content of the replies the episode would go on."""
+  runner = make(timeout_s=0.5, end=9)
+  _, state = runner.reset(prompt())
+  first, second, third = take(runner, state, reply, "a", "right")
+  assert first.step.observation == "1;" and not first.failed
+  assert second.failed and third.failed and third.step.reward is None
+  assert runner.failures == {kind: 2} and not runner.errors
+
+
+def test_an_environment_that_fails_later_whatever_the_replies_is_unknown(make):
+  runner = make(end=9)
+  taken = take(runner, runner.reset(prompt("worn"))[1], "a", "b")
+  assert taken[0].step.observation == "1;" and taken[1].step is None
+  assert runner.errors == dict(exception=1) and not runner.failures
 
 
 @pytest.mark.parametrize("work, is_new", [(0, True), (50, False)])
