@@ -344,6 +344,9 @@ def declared():
       # environments that are marked as bounded.
       workers=Option(2, WORKERS),
       timeout_s=Option(10.0, SECONDS),     # deadline per step
+      # Names of environment variables that workers get beside PATH, HOME and the like, such as
+      # ("SEARCH_API_KEY",); what an environment answers is stored in completions.jsonl.
+      variables=Option((), TEXTS),
   )
   c.verifier = dict(
       # Worker processes. 0 verifies in the main process without a deadline, which is allowed for
@@ -351,6 +354,8 @@ def declared():
       # are not.
       workers=Option(0, WORKERS),
       timeout_s=Option(10.0, SECONDS),     # deadline per completion; math_answer takes at most 2
+      # Names of environment variables that workers get beside PATH, HOME and the like, and judge.
+      variables=Option((), TEXTS),
       # The run stops when a larger share of verdicts is unknown.
       max_error_rate=Option(0.1, ranges.SHARE),
       # Verifier that scores each reasoning step, such as "chain.steps"; None: no scores of steps.

@@ -28,6 +28,7 @@ def pool_of(c: keys.Config, prompts: Sequence[records.Prompt]) -> pool.Pool:
   """Returns the pool of verifiers, after a check that it can run all verifiers of the run."""
   verifiers = pool.Pool(
       workers=c.verifier.workers, timeout_s=c.verifier.timeout_s, gather=hosts.gather,
+      variables=c.verifier.variables,
       options=dict(
           judge=dict(c.verifier.judge.to_dict(), key=rng.secret(c.seed, "judge")),
           code=dict(unsafe=c.verifier.unsafe, test_s=c.verifier.test_s,

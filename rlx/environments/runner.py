@@ -78,12 +78,13 @@ class Runner:
   """
 
   def __init__(self, path: str, options: dict[str, Any], *, workers: int, timeout_s: float,
-               memory_gb: float = 4.0):
+               memory_gb: float = 4.0, variables: Sequence[str] = ()):
     """Starts no process yet.
 
     Args:
       path: of the environment, below rlx/environments or "package.module:Class".
       options: of the environment.
+      variables: names of environment variables that the processes get, see `process.Process`.
     Raises:
       ValueError: there is no such environment or option.
     """
@@ -94,7 +95,7 @@ class Runner:
                        "process of its own; set episodes.workers >= 1 (0 is for environments "
                        "marked is_bounded).")
     self._path, self._options, self._count = path, options, workers
-    self._timeout_s, self._memory_gb = timeout_s, memory_gb
+    self._timeout_s, self._memory_gb, self._variables = timeout_s, memory_gb, variables
     self._processes: list[process.Process] = []
     self._idle: queue.SimpleQueue = queue.SimpleQueue()
     self._threads: futures.ThreadPoolExecutor | None = None
@@ -160,7 +161,7 @@ class Runner:
       return self._threads.submit(fn, *args)
 
   def _start_process(self):
-    return process.Process("rlx.environments._worker", self._memory_gb)
+    return process.Process("rlx.environments._worker", self._memory_gb, self._variables)
 
   def _step(self, state, reply):
     start, taken = time.monotonic(), self._take_step(state, reply)

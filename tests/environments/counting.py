@@ -58,6 +58,12 @@ class Bounded(Counting):
   is_bounded = True
 
 
+class Spy(Counting):
+  """Says what its process finds in environment variables."""
+
+  def step(self, reply): return interface.Step(os.environ.get(reply, "nothing"))
+
+
 class Earning(Bounded):
   """Every turn earns a reward; the verdict is that of the last reply: "right" or not."""
 

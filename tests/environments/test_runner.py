@@ -1,4 +1,5 @@
 """Steps in processes: deadlines, repetition, and whose fault a failure is."""
+import os
 import time
 
 import pytest
@@ -18,7 +19,7 @@ def make():
   made = []
   def make(path=COUNTING, workers=1, timeout_s=1.0, **options):
     made.append(runner_lib.Runner(path, options, workers=workers, timeout_s=timeout_s,
-                                  memory_gb=2.0))
+                                  memory_gb=2.0, variables=("RLX_LOSSES", "NAMED_KEY")))
     return made[-1]
   yield make
   for runner in made: runner.close()
@@ -113,6 +114,16 @@ def test_an_environment_that_fails_without_the_reply_too_is_unknown(make):
   taken, = take(runner, state, "a")
   assert taken.step is None and taken.state == state
   assert runner.errors == dict(exception=1) and "always" in runner.last_error
+
+
+def test_environments_get_named_variables_alone(make, monkeypatch):
+  values = dict(OPENAI_API_KEY="sk-LEAK", ANYTHING="sk-LEAK", https_proxy="http://me:sk-LEAK@host",
+                http_proxy="http://host", NAMED_KEY="key", PATH=os.environ["PATH"])
+  for name, value in values.items(): monkeypatch.setenv(name, value)
+  runner = make("tests.environments.counting:Spy")
+  said = dict(zip(values, take(runner, runner.reset(prompt())[1], *values)))
+  assert {name: taken.step.observation for name, taken in said.items()} == {
+      name: "nothing" if "LEAK" in value else value for name, value in values.items()}
 
 
 def test_printed_text_is_no_reply(make):
