@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
 from typing import Any
 
@@ -21,6 +21,7 @@ _LETTERS = 64    # A token rarely stands for more characters.
 _SLACK = 8       # Tokens that texts can take more together than alone.
 _WAIT_S = 1.0    # Seconds between two looks for answers of other processes.
 _WINDOW = 1024   # Newest episodes whose failures count.
+_KNOWN = 4096    # Rendered observations that are remembered.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -42,6 +43,7 @@ class Observations:
 
   Attributes:
     before, after: texts around an observation, see `chat.between`; "" without a chat template.
+    render: the text of an observation -> with these around it, as the chat template writes it.
     limit: tokens of an observation; of a longer one the start is kept, and then `mark`.
   """
   tokenizer: tokenizer_io.Tokenizer
@@ -49,6 +51,7 @@ class Observations:
   after: str
   limit: int
   mark: str
+  render: Callable[[str], str]
 
   @functools.cached_property
   def most(self) -> int:
@@ -59,7 +62,7 @@ class Observations:
     """The ids to read after a reply whose last token is `last_id`.
 
     The text is data: special tokens that it spells are broken up, and characters that the
-    tokenizer cannot encode are left out. If the reply has ended with the token that the template
+    tokenizer cannot encode are left out; then the chat template renders it. If the reply has ended with the token that the template
     puts after it, the template's own is left out.
     """
     text = text[:_LETTERS * (self.limit + 1)]  # Of which more than `limit` tokens come.
@@ -69,12 +72,18 @@ class Observations:
     except ValueError:
       text = "".join(filter(self._is_known, text))
       ids = self._encode(text)
-    if len(ids) > self.limit:
+    kept, read = len(ids), ids
+    if kept > self.limit:
       kept = max(self.limit - len(self._encode(self.mark)), 0)
       text = self.tokenizer.decode(ids[:kept]) + self.mark
-    if self.before or self.after or len(ids) > self.limit:
-      ids = self._encode(self.before + text + self.after)[:self.most]
-    return ids[1:] if self.before and ids[:1] == [last_id] else ids
+    if self.before or self.after or len(ids) > self.limit: read = self._encode(self.render(text))
+    # A template can write more than it is given, as "\\n" for a line break.
+    while len(read) > self.most and kept:
+      kept = min(max(kept - len(read) + self.most, kept // 2), kept - 1)
+      text = self.tokenizer.decode(ids[:kept]) + self.mark
+      read = self._encode(self.render(text))
+    read = read[:self.most]
+    return read[1:] if self.before and read[:1] == [last_id] else read
 
   @functools.cached_property
   def _special(self) -> list[str]:
@@ -92,15 +101,38 @@ class Observations:
     return self.tokenizer.encode(text, add_bos=False) if text else []
 
 
+@dataclasses.dataclass(frozen=True)
+class _Render:
+  """Renders an observation as `chat.follow` does; remembers some."""
+  tokenizer: tokenizer_io.Tokenizer
+  role: str
+  opening: Sequence[Mapping[str, Any]]
+  tools: list | None
+  _known: dict[str, str] = dataclasses.field(default_factory=dict)
+
+  def __call__(self, text: str) -> str:
+    if text not in self._known:
+      if len(self._known) >= _KNOWN: self._known.clear()
+      self._known[text] = chat.follow(self.tokenizer, self.role, text, self.opening,
+                                      tools=self.tools)
+    return self._known[text]
+
+
 def observations(tokenizer: tokenizer_io.Tokenizer, *, role: str, is_chat: bool, limit: int,
-                 mark: str) -> Observations:
-  """The Observations of a run.
+                 mark: str, opening: Sequence[Mapping[str, Any]] = chat.QUESTION,
+                 tools: list | None = None) -> Observations:
+  """The Observations of a run whose dialogues start with messages such as `opening`.
 
   Raises:
     ValueError: the chat template cannot be extended turn by turn, or the tokenizer cannot encode
       the mark.
   """
-  before, after = chat.between(tokenizer, role) if is_chat else ("", "")
+  before = after = ""
+  render: Callable[[str], str] = str
+  if is_chat:
+    if opening[-1]["role"] == "assistant": opening = opening[:-1]  # The start of a reply.
+    before, after = chat.between(tokenizer, role, opening, tools=tools)
+    render = _Render(tokenizer, role, opening, tools)
   try:
     n = len(tokenizer.encode(mark, add_bos=False))
   except ValueError:
@@ -108,7 +140,7 @@ def observations(tokenizer: tokenizer_io.Tokenizer, *, role: str, is_chat: bool,
   if n > limit:
     raise ValueError(f"episodes.cut_mark={mark!r}: a text of at most episodes.observation_tokens="
                      f"{limit} tokens that the tokenizer can encode.")
-  return Observations(tokenizer, before, after, limit, mark)
+  return Observations(tokenizer, before, after, limit, mark, render)
 
 
 class Answers:
@@ -203,9 +235,12 @@ class Dialogues:
     Raises:
       ValueError: see `observations`.
     """
+    opening = self.open_episode(prompt)
     self._observations = observations(
-        tokenizer, role=self._runner.role, is_chat=not isinstance(self.open_episode(prompt), str),
-        limit=self._options.observation_tokens, mark=self._options.cut_mark)
+        tokenizer, role=self._runner.role, is_chat=not isinstance(opening, str),
+        limit=self._options.observation_tokens, mark=self._options.cut_mark,
+        opening=opening if not isinstance(opening, str) else chat.QUESTION,
+        tools=list(prompt.tools) or None)
 
   @property
   def observations(self) -> Observations:
