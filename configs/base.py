@@ -354,10 +354,17 @@ def declared():
       observation_tokens=Option(64, LENGTH),  # longer observations are cut
       cut_mark="...",                      # text at the end of an observation that was cut
       seconds=Option(60.0, SECONDS),       # for all steps of an episode, after which it ends
+      # Largest share of the unfinished episodes that may wait for the environment while others are
+      # decoded, on CPU also of rollouts.slots that may be empty then; more for slow environments.
+      # None: 0.75 on CPU, 0.5 on other devices.
+      overlap=Option(placeholder(float), Range(0, 0.95)),
       # Worker processes. 0 takes steps in the main process without a deadline, which is allowed for
       # environments that are marked as bounded.
       workers=Option(2, WORKERS),
       timeout_s=Option(10.0, SECONDS),     # deadline per step
+      # Names of environment variables that workers get beside PATH, HOME and the like, such as
+      # ("SEARCH_API_KEY",); what an environment answers is stored in completions.jsonl.
+      variables=Option((), TEXTS),
   )
   c.verifier = dict(
       # Worker processes. 0 verifies in the main process without a deadline, which is allowed for
@@ -365,6 +372,8 @@ def declared():
       # are not. With an environment, which may give all rewards, 0 is 1 if such a verifier is asked.
       workers=Option(0, WORKERS),
       timeout_s=Option(10.0, SECONDS),     # deadline per completion; math_answer takes at most 2
+      # Names of environment variables that workers get beside PATH, HOME and the like, and judge.
+      variables=Option((), TEXTS),
       # The run stops when a larger share of verdicts is unknown.
       max_error_rate=Option(0.1, ranges.SHARE),
       # Verifier that scores each reasoning step, such as "chain.steps"; None: no scores of steps.

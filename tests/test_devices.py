@@ -192,11 +192,9 @@ def test_devices_decode_their_own_rows(shallow, mesh, slots, monkeypatch):
 def played(run, slots=None):
   """Episodes of three turns; the answer to a turn repeats its first tokens."""
   class Echo:
-    def __init__(self): self.waiting = []
-    def submit(self, row, ids): self.waiting.append((row, episodes.Answer(ids[:row % 3])))
-    def take_ready(self, wait):
-      waiting, self.waiting = self.waiting, []
-      return waiting
+    def __init__(self): self.waiting = {}
+    def submit(self, row, ids): self.waiting[row] = episodes.Answer(ids[:row % 3])
+    def take(self, rows): return [(row, self.waiting.pop(row)) for row in rows]
   sample = episodes.make(
       run.passes.models["policy"], group=4, max_tokens=24, turn_tokens=5, turns=3, answer_tokens=2,
       chunk=3, slots=slots, eos_ids=(1,), lay_out=run.sampling.lay_out, fetch=hosts.fetch,

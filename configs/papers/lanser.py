@@ -10,7 +10,9 @@ tests that fail. The initial model is that of environments/debug.
 Letters beside the values: P example of the paper's page (yifanzhang-pro.github.io/lanser-cli),
 O our choice. Differences from the paper: its diagnostics are those of a language server, its
 edits of files can be unsafe or have an ambiguous address, and it trains nothing; an attempt here
-is safe if it has values for the shown tests. The outcome and the estimator are our choice.
+is safe if it has values for the shown tests, and the bonus is for becoming safe: paid for every
+attempt, it would reward attempts that put off the repair. The outcome and the estimator are our
+choice.
 
 Confidence in the formula: high.
 """

@@ -49,19 +49,15 @@ class Answers:
 
   def __init__(self, vocabulary, read, seconds):
     self.vocabulary, self.read, self.seconds = vocabulary, read, seconds
-    self.draw, self.waiting = random.Random(0), []
+    self.draw, self.waiting = random.Random(0), {}
 
   def submit(self, row, ids):
     answer = [self.draw.randrange(4, self.vocabulary) for _ in range(self.read)]
-    self.waiting.append((time.monotonic() + self.seconds(self.draw), row, answer))
+    self.waiting[row] = time.monotonic() + self.seconds(self.draw), episodes.Answer(answer)
 
-  def take_ready(self, wait):
-    if wait and self.waiting:
-      time.sleep(max(min(self.waiting)[0] - time.monotonic(), 0))
-    now = time.monotonic()
-    arrived = [(row, episodes.Answer(ids)) for t, row, ids in self.waiting if t <= now]
-    self.waiting = [x for x in self.waiting if x[0] > now]
-    return arrived
+  def take(self, rows):
+    time.sleep(max(max(self.waiting[row][0] for row in rows) - time.monotonic(), 0))
+    return [(row, self.waiting.pop(row)[1]) for row in rows]
 
 
 def log_normal(low, high):

@@ -28,7 +28,8 @@ def texts_and_dialogues(c: keys.Config, tokenizer: tokenizer_io.Tokenizer
   if c.environment.name is None: return texts, None
   given = {k: v for k, v in c.environment.to_dict().items() if k != "name"}
   dialogues = dialogue.Dialogues(
-      runner.Runner(c.environment.name, given, workers=e.workers, timeout_s=e.timeout_s),
+      runner.Runner(c.environment.name, given, workers=e.workers, timeout_s=e.timeout_s,
+                    variables=e.variables),
       options_lib.read_options(dialogue.Options, c), texts.template)
   return dataclasses.replace(texts, template=dialogues.open_episode), dialogues
 

@@ -18,7 +18,8 @@ from rlx.build import (
     keys, methods as build_methods, options as options_lib, plan as plan_lib,
     prompts as build_prompts)
 from rlx.core import fields, records, resolve
-from rlx.io import rows as io_rows, trackers
+from rlx.core.options import flatten
+from rlx.io import rows as io_rows, secrets, trackers
 from rlx.stages import host_fields, methods as methods_lib, texts as texts_lib
 from rlx.verifiers import judge
 
@@ -33,6 +34,7 @@ def check(c: keys.Config, methods: methods_lib.Methods) -> None:
   Raises:
     ValueError: one line with the key, its value and what is allowed.
   """
+  _check_secrets(c)
   _check_functions(c)
   _check_rollouts(c, methods)
   _check_episodes(c)
@@ -57,6 +59,14 @@ def check(c: keys.Config, methods: methods_lib.Methods) -> None:
 
 def _refuse(c: keys.Config, key: str, allowed: str) -> NoReturn:
   raise ValueError(f"{key}={options_lib.setting(c)(key)!r}: {allowed}.")
+
+
+def _check_secrets(c: keys.Config) -> None:
+  """Refuses values of a config.json in which a credential was left out."""
+  for key, value in flatten(c.to_dict()).items():
+    if secrets.HIDDEN in str(value):
+      _refuse(c, key, "the run's config.json has no credentials; set the key again, or name an "
+              "environment variable in episodes.variables or verifier.variables")
 
 
 def _check_functions(c: keys.Config) -> None:

@@ -29,6 +29,7 @@ def pool_of(c: keys.Config, prompts: Sequence[records.Prompt]) -> pool.Pool:
   """Returns the pool of verifiers, after a check that it can run all verifiers of the run."""
   make = functools.partial(
       pool.Pool, timeout_s=c.verifier.timeout_s, gather=hosts.gather,
+      variables=c.verifier.variables,
       options=dict(
           thoughts=tuple(c.verifier.thoughts),
           judge=dict(c.verifier.judge.to_dict(), key=rng.secret(c.seed, "judge")),

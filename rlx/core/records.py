@@ -75,10 +75,11 @@ class Rollouts(flax.struct.PyTreeNode):
   turn_BT: jax.Array | None = None  # int32, 0, 1, ... the action of a token, -1: it was read
   # float32, the environment's reward of an action on its last token, NaN: there is none
   turn_rewards_BT: jax.Array | None = None
+  verdict_B: jax.Array | None = None  # float32, the environment's of an episode, NaN: there is none
 
   def rows(self):
     """What forward passes read, without fields per prompt, so that any rows can be split off."""
-    return self.replace(prompt_P=None, turn_rewards_BT=None)
+    return self.replace(prompt_P=None, turn_rewards_BT=None, verdict_B=None)
 
   @property
   def prompt_width(self):

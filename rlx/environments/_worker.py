@@ -49,14 +49,14 @@ def reset(path, options, prompt):
 
 
 def step(state, reply):
-  """(observation, reward, done, info, state) of a step from a pickled state."""
+  """(observation, reward, done, info, verdict, state) of a step from a pickled state."""
   environment = pickle.loads(base64.b64decode(state))
   taken = environment.step(reply)
   if not isinstance(taken, interface.Step) or not isinstance(taken.observation, str):
     raise TypeError(f"step returned {type(taken).__name__}, not a Step with a text")
-  reward = None if taken.reward is None else float(taken.reward)
+  reward, verdict = (None if x is None else float(x) for x in (taken.reward, taken.verdict))
   info = {str(k): float(v) for k, v in taken.info.items()}
-  return taken.observation, reward, bool(taken.done), info, _pickle(environment)
+  return taken.observation, reward, bool(taken.done), info, verdict, _pickle(environment)
 
 
 def _pickle(environment):

@@ -33,7 +33,10 @@ class Step:
   Attributes:
     observation: what the policy reads next; "" is allowed.
     reward: of this action, on any scale; None: there is none. The sum over an episode is its
-      outcome, which verdicts clip to [0, 1].
+      outcome, which verdicts clip to [0, 1], unless a step has a verdict.
+    verdict: the outcome of the episode if it ended here, whatever its actions earned; None: that of
+      the step before, if any. An environment that rewards the way to the answer gives 0 until
+      there is one: an episode can end after any step, because its tokens are used up.
     done: whether the episode ends. The policy does not read the observation of a last step.
     info: numbers for the metrics `environment/NAME`, which are means over episodes of the last
       value of each.
@@ -42,3 +45,4 @@ class Step:
   reward: float | None = None
   done: bool = False
   info: dict[str, float] = dataclasses.field(default_factory=dict)
+  verdict: float | None = None

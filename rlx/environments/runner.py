@@ -4,13 +4,16 @@ A reply of the policy is untrusted text: the step that it causes can hang, fill 
 its process. Environments are pickled between steps, so a step that fails is repeated from the state
 before it, in a new process:
 
-  the repetition succeeds      its result counts; the first process was lost for another reason
-  it fails, and so does the    the environment is at fault: the episode's outcome is unknown
-  step of an empty reply       (`errors` counts these)
-  it fails, an empty reply     the reply is at fault: the policy reads that its step failed, and the
-  does not                     episode continues from the state before (`failures` counts these)
+  the repetition succeeds       its result counts; the first process was lost for another reason
+  it fails, an empty reply      the replies are at fault: the policy reads that its step failed, and
+  does not, or an episode of    the episode continues from the state before (`failures` counts these).
+  as many empty replies does    If both processes were lost, a third one is asked before that
+  not                           (two can be lost for another reason)
+  it fails, and so do these     the environment is at fault: the episode's outcome is unknown
+                                (`errors` counts these)
 
-An outcome that a reply could make unknown would protect a policy from the 0 of a failure.
+An outcome that a reply could make unknown would protect a policy from the 0 of a failure. An earlier
+reply can cause the failure as well, such as one that fills the state almost to its limit.
 """
 import collections
 import dataclasses
@@ -50,6 +53,18 @@ class Taken:
   seconds: float = 0.0
 
 
+class _State(str):
+  """A pickled environment that knows its episode: the pickle at its start, and the steps since."""
+  start: str = ""
+  steps: int = 0
+
+
+def _follow(start, steps, state):
+  state = _State(state)
+  state.start, state.steps = start, steps
+  return state
+
+
 class Runner:
   """Worker processes that take steps in episodes, each one at a time.
 
@@ -63,12 +78,13 @@ class Runner:
   """
 
   def __init__(self, path: str, options: dict[str, Any], *, workers: int, timeout_s: float,
-               memory_gb: float = 4.0):
+               memory_gb: float = 4.0, variables: Sequence[str] = ()):
     """Starts no process yet.
 
     Args:
       path: of the environment, below rlx/environments or "package.module:Class".
       options: of the environment.
+      variables: names of environment variables that the processes get, see `process.Process`.
     Raises:
       ValueError: there is no such environment or option.
     """
@@ -79,7 +95,7 @@ class Runner:
                        "process of its own; set episodes.workers >= 1 (0 is for environments "
                        "marked is_bounded).")
     self._path, self._options, self._count = path, options, workers
-    self._timeout_s, self._memory_gb = timeout_s, memory_gb
+    self._timeout_s, self._memory_gb, self._variables = timeout_s, memory_gb, variables
     self._processes: list[process.Process] = []
     self._idle: queue.SimpleQueue = queue.SimpleQueue()
     self._threads: futures.ThreadPoolExecutor | None = None
@@ -116,12 +132,12 @@ class Runner:
       if not isinstance(opening, str | list) or not isinstance(state, str):
         raise ValueError(f"environment.name={self._path!r}: prompt {prompt.id!r}: reset returned "
                          f"{opening!r:.60}; a text or chat messages.")
-      out.append((opening, state))
+      out.append((opening, _follow(state, 0, state)))
     self._first = self._first or plain[0]
     return out
 
   def step(self, state: str, reply: str) -> "futures.Future[Taken]":
-    """A Future of the Taken step of a reply from a state."""
+    """A Future of the Taken step of a reply from a state, that of `reset` or of a step."""
     return self._submit(self._step, state, reply)
 
   def close(self) -> None:
@@ -145,24 +161,35 @@ class Runner:
       return self._threads.submit(fn, *args)
 
   def _start_process(self):
-    return process.Process("rlx.environments._worker", self._memory_gb)
+    return process.Process("rlx.environments._worker", self._memory_gb, self._variables)
 
   def _step(self, state, reply):
     start, taken = time.monotonic(), self._take_step(state, reply)
     return dataclasses.replace(taken, seconds=time.monotonic() - start)
 
   def _take_step(self, state, reply):
-    reply_, error, message = self._ask_twice("step", state, reply)
+    reply_, error, message = self._ask_twice("step", str(state), reply)
+    is_blamed = error is not None and self._goes_on_without(state)
+    if is_blamed and error in process.LOST:
+      reply_, error, message = self._ask("step", str(state), reply)
     if error is None:
-      observation, reward, done, info, after = reply_
-      return Taken(interface.Step(observation, reward, done, info), after)
-    _, without, _ = self._ask("step", state, "")
+      *step, after = reply_
+      return Taken(interface.Step(*step), _follow(state.start, state.steps + 1, after))
     self.last_error = message
-    if without is not None:
-      self.errors[error] += 1
-      return Taken(None, state)
-    self.failures[error] += 1
+    (self.failures if is_blamed else self.errors)[error] += 1
+    if not is_blamed: return Taken(None, state)
     return Taken(interface.Step(f"The step {_KINDS[error]}."), state, failed=True)
+
+  def _goes_on_without(self, state):
+    """Whether an empty reply goes on from a state, or as many from the start of its episode."""
+    for begin, steps in ((str(state), 1), (state.start, state.steps + 1)):
+      for _ in range(steps):
+        reply, error, _ = self._ask_twice("step", begin, "")
+        if error is not None: break
+        _, _, done, *_, begin = reply
+        if done: return True
+      else: return True
+    return False
 
   def _ask_twice(self, kind, *args):
     """As `_ask`; a request that fails is repeated once."""
@@ -214,10 +241,11 @@ def _read(reply):
   """
   *items, message = reply
   if message is not None: return None, "exception", str(message)
-  if len(items) == 5:
-    observation, reward, done, info, state = items
+  if len(items) == 6:
+    observation, reward, done, info, verdict, state = items
     is_number = lambda x: type(x) in (int, float) and math.isfinite(x)
-    if not (isinstance(observation, str) and (reward is None or is_number(reward))
+    if not (isinstance(observation, str)
+            and all(x is None or is_number(x) for x in (reward, verdict))
             and isinstance(done, bool) and isinstance(info, dict)
             and all(map(is_number, info.values())) and isinstance(state, str)):
       raise ValueError("malformed")

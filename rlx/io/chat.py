@@ -13,6 +13,9 @@ from typing import Any
 from rlx.io import tokenizer as tokenizer_io
 
 PROBES = ("answer-7", "<think>\nthought-7\n</think>\n\nanswer-7")  # Without and with a thought.
+QUESTION = (dict(role="user", content="question-7"),)
+# Messages that a template has to render before a run starts.
+_TEXTS = ("", " \n", "{\"a\": [1]}\n", "</think>\n<tool_call>'&\\\"", "7")
 
 
 def faults(tokenizer: tokenizer_io.Tokenizer, messages: list[dict], reply: str) -> dict[str, str]:
@@ -41,7 +44,8 @@ def faults(tokenizer: tokenizer_io.Tokenizer, messages: list[dict], reply: str) 
     return dict(prompt=f"a finished dialogue cannot be rendered: {e}")
 
 
-def between(tokenizer: tokenizer_io.Tokenizer, role: str) -> tuple[str, str]:
+def between(tokenizer: tokenizer_io.Tokenizer, role: str,
+            opening: Sequence[Mapping[str, Any]] = QUESTION, **values: Any) -> tuple[str, str]:
   """The texts of the chat template before and after a message that follows a reply.
 
   before: the end of the assistant's turn and the start of the message's; after: the end of the
@@ -50,28 +54,51 @@ def between(tokenizer: tokenizer_io.Tokenizer, role: str) -> tuple[str, str]:
 
   Args:
     role: of the message, such as "user" or "tool".
+    opening: the messages with which dialogues start.
+    **values: variables of the template, as of `Tokenizer.chat`.
   Raises:
-    ValueError: the template cannot be extended turn by turn: it refuses the messages, leaves
-      out or alters the message, or what it puts around it depends on the reply.
+    ValueError: the template cannot be extended turn by turn: it refuses the messages, leaves out
+      the message, or renders it in another way once others follow, or what it puts around it
+      depends on the reply or on the number of the turn.
   """
-  texts = set()
+  texts, fault = set(), "The chat template cannot be extended turn by turn: "
   for reply in PROBES:
-    dialogue = [dict(role="user", content="question-7"), dict(role="assistant", content=reply),
-                dict(role=role, content="observation-9")]
-    # Thoughts of earlier turns may be left out, so the last line stands for the reply.
-    _, has_reply, rest = tokenizer.chat(dialogue).rpartition(reply.rpartition("\n")[2])
-    before, has_message, after = rest.partition("observation-9")
-    if not has_reply or not has_message:
-      raise ValueError(f"The chat template cannot be extended turn by turn: it leaves out a reply "
-                       f"or a message of role {role!r}.")
-    if after == tokenizer.closing:
-      raise ValueError("The chat template cannot be extended turn by turn: it renders a message of "
-                       f"role {role!r} as a reply.")
-    texts.add((before, after))
+    for contents in (("observation-9",), ("observation-8", "observation-9")):
+      dialogue = list(opening)
+      for content in contents:
+        dialogue += [dict(role="assistant", content=reply), dict(role=role, content=content)]
+      # Thoughts of earlier turns may be left out, so the last line stands for the reply.
+      *earlier, rest = tokenizer.chat(dialogue, **values).split(reply.rpartition("\n")[2])
+      before, has_message, after = rest.partition("observation-9")
+      if len(earlier) < len(contents) or not has_message:
+        raise ValueError(f"{fault}it leaves out a reply or a message of role {role!r}.")
+      if after == tokenizer.closing:
+        raise ValueError(f"{fault}it renders a message of role {role!r} as a reply.")
+      if len(contents) > 1 and not earlier[-1].startswith(before + contents[0]):
+        raise ValueError(f"{fault}once others follow, it renders a message of role {role!r} in "
+                         "another way.")
+      texts.add((before, after))
   if len(texts) > 1:
-    raise ValueError("The chat template cannot be extended turn by turn: what it puts around a "
-                     f"message of role {role!r} depends on the reply before it.")
+    raise ValueError(f"{fault}what it puts around a message of role {role!r} depends on the reply "
+                     "before it or on the number of the turn.")
+  for text in _TEXTS: follow(tokenizer, role, text, opening, **values)
   return texts.pop()
+
+
+def follow(tokenizer: tokenizer_io.Tokenizer, role: str, text: str,
+           opening: Sequence[Mapping[str, Any]] = QUESTION, **values: Any) -> str:
+  """What the template renders after a reply for a message: `between` has what is around it.
+
+  The template may trim, escape or split the message's text, and write it as JSON.
+
+  Args: as `between`; text: the message's.
+  Raises:
+    ValueError: the template refuses the messages.
+  """
+  reply = PROBES[0]
+  while reply in text: reply += "7"
+  return tokenizer.chat([*opening, dict(role="assistant", content=reply),
+                         dict(role=role, content=text)], **values).rpartition(reply)[2]
 
 
 def split_dialogue(tokenizer: tokenizer_io.Tokenizer, messages: Sequence[Mapping],

@@ -10,7 +10,7 @@ from typing import Any
 
 from rlx.build import keys
 from rlx.core import options
-from rlx.io import hub, run_folder, strict_json
+from rlx.io import hub, run_folder, secrets, strict_json
 from rlx.learner import hosts
 
 # Keys that cannot change once a run has a checkpoint: its state or its metrics depend on them.
@@ -31,7 +31,7 @@ def record(config: keys.Config, workdir: str | os.PathLike, *, steps: int | None
     steps: of the whole run; None: config.steps.
     more: further entries of versions.json.
   Returns:
-    the config as nested dicts that JSON can express.
+    the config as nested dicts that JSON can express, without credentials (rlx/io/secrets.py).
   Raises:
     ValueError: as `compare`.
   """
@@ -48,7 +48,7 @@ def record(config: keys.Config, workdir: str | os.PathLike, *, steps: int | None
   strict_json.write(workdir / "config.json", new)
   (workdir / "stopped.json").unlink(missing_ok=True)
   strict_json.write(workdir / "versions.json", dict(
-      command=shlex.join(sys.argv), commit=_commit(), **commits, **more,
+      command=shlex.join(secrets.hide_words(sys.argv)), commit=_commit(), **commits, **more,
       python=sys.version.split()[0], **{p: importlib.metadata.version(p) for p in PACKAGES}))
   return new
 
@@ -73,7 +73,7 @@ def compare(config: keys.Config, workdir: pathlib.Path, steps: int
     if before.get(key, commit) != commit:
       raise ValueError(f"{key}: {workdir} has checkpoints of commit {before[key]}, now it is "
                        f"{commit}; append @{before[key]} to the name.")
-  new = json.loads(json.dumps(config.to_dict(), sort_keys=True, default=list))
+  new = secrets.hide(json.loads(json.dumps(config.to_dict(), sort_keys=True, default=list)))
   if not (workdir / "config.json").exists(): return new, [], commits
   old, now = options.flatten(run_folder.read_config(workdir)), options.flatten(new)
   changed = [k for k in sorted(old.keys() | now.keys()) if old.get(k) != now.get(k)]

@@ -4,9 +4,9 @@
 `turn_ends_BT` is True; NaN: it gave none. What is returned is 0 on tokens that were read, on
 padding and on rows that are not valid.
 
-The verdict on an episode is the sum of its turns' rewards, clipped to [0, 1]. Where the rewards
-of turns are not parts of the outcome but judge the way to it, `top="last"` takes the reward of
-the last turn for the outcome instead.
+The verdict on an episode is the environment's. Of an environment that gives none, it is the sum of
+the turns' rewards, clipped to [0, 1]. `top="last"` takes the reward of the last turn for the outcome
+instead.
 """
 from typing import Literal
 

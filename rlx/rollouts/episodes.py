@@ -7,9 +7,14 @@ and values back. A row that has ended its turn leaves its slot and waits for its
 host gets from `answers` while other rows are decoded. Only the answer is then prefilled, with a few
 rows at once and padded to one of a few widths.
 
+Which rows share a chunk changes the last bits of their log-probabilities, and with them now and then
+a token. It follows from the tokens alone, never from the clock: before each chunk the host waits for
+the answers of the rows that have waited for most chunks, until enough rows can be decoded. So the
+results are the same bits however long answers take.
+
 What the policy draws is stored as it is drawn and never tokenised again. Position t of sample g
-of prompt p is drawn with the same key as by `sampler`, so that results depend neither on the number
-of slots nor on how long answers take.
+of prompt p is drawn with the same key as by `sampler`, so that results do not depend on the number
+of slots, up to rounding.
 
 On a mesh each device has slots and a history for its own rows; nothing is sent to others between
 the prefill of the prompts and the end, except with a tensor axis.
@@ -33,6 +38,8 @@ _DRAWS, _WAITS, _ENDED = range(3)  # What a row does.
 _READ = 4      # An answer is prefilled for a quarter of the slots at once.
 _NARROW = 16   # Least width of prefilled answers; others are 4, 16, ... times as wide.
 _SHORT = 64    # Least number of columns of the history that a chunk reads.
+# Default of `overlap`: on CPU, where a step costs less with fewer rows, and on other devices.
+_OVERLAP = {True: 0.75, False: 0.5}
 
 
 class Answer(NamedTuple):
@@ -40,11 +47,13 @@ class Answer(NamedTuple):
 
   ids: the tokens to read before the next turn; None: the episode has ended.
   reward: of the action; NaN: none.
+  verdict: on the episode, if it ended here; NaN: that of the action before, if any.
   is_known: False if the environment failed for another reason than the action.
   """
   ids: list[int] | None
   reward: float = float("nan")
   is_known: bool = True
+  verdict: float = float("nan")
 
 
 class Answers(Protocol):
@@ -53,8 +62,8 @@ class Answers(Protocol):
   def submit(self, row: int, ids: list[int]) -> None:
     """Takes the tokens of a row's finished action, with those that end it."""
 
-  def take_ready(self, wait: bool) -> list[tuple[int, Answer]]:
-    """The answers that have arrived since the last call; with `wait` at least one."""
+  def take(self, rows: list[int]) -> list[tuple[int, Answer]]:
+    """The answers of these rows, in this order, once all have arrived."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,11 +103,11 @@ class _Rows:
 
 
 def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk, slots=None,
-         temperature=1.0, top_k=0, top_p=1.0, min_p=0.0, eos_ids=(), pad_id=0, stops=(),
+         overlap=None, temperature=1.0, top_k=0, top_p=1.0, min_p=0.0, eos_ids=(), pad_id=0, stops=(),
          decode=None, lay_out=None, fetch=jax.device_get, put=jax.device_put):
   """Builds `sample(params, tokens_PX, prompt_len_P, prompt_P, key, answers, factor_T, weights)`.
 
-  The result is Rollouts (numpy) with turn_BT and turn_rewards_BT. finish_B says how the last
+  The result is Rollouts (numpy) with turn_BT, turn_rewards_BT and verdict_B. finish_B says how the last
   action ended: "length" also if the next answer does not fit or there are no more turns, and
   "environment" if the outcome is unknown. An action that is cut because the trajectory is
   full gets no answer; one that reaches turn_tokens does.
@@ -111,6 +120,9 @@ def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk,
     chunk: the largest number of decode steps per host synchronisation.
     slots: the largest number of rows decoded at once; a multiple of the number of devices over
       which rows are spread. None is all rows.
+    overlap: the largest share of the unfinished rows that may wait for an answer while a chunk of
+      others is decoded, below 1; on CPU also of the slots that may be empty then. None: 0.75 on
+      CPU, 0.5 on other devices.
     Otherwise: as `sampler.make`; `stops` end an action.
   """
   shards = transformer.row_shards(config)
@@ -118,6 +130,8 @@ def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk,
                      dict(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p))
   lay_out = lay_out or functools.partial(decoder.lay_out, config=config)
   place = put if config.rows is None else lambda tree: put(tree, lambda *_: config.rows)
+  is_cpu = transformer.platform(config) == "cpu"
+  if overlap is None: overlap = _OVERLAP[is_cpu]
 
   def sample(params, tokens_PX, prompt_len_P, prompt_P, key, answers, factor_T=None, weights=None):
     if weights is None: weights = lay_out(params)
@@ -125,13 +139,16 @@ def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk,
     tokens_PX, prompt_len_P, prompt_P = fetch((tokens_PX, prompt_len_P, prompt_P))
     b = len(prompt_len_P) * group
     most = b if slots is None else min(slots, b)
+    size = most // shards
+    least = size - math.floor(size * overlap) if is_cpu else size
     state = _State(b, np.repeat(tokens_PX[:, -1], group), max_tokens, turn_tokens, turns, pad_id)
     while np.any(state.status_B != _ENDED):
-      unread = state.take_answers(answers.take_ready(wait=not np.any(state.status_B == _DRAWS)))
-      for part in _batches(unread, b // shards, shards, max(most // shards // _READ, 1)):
+      while needed := _find_needed(state, shards, least, overlap):
+        state.take_answers(answers.take(needed))
+      for part in _batches(sorted(state.answer), b // shards, shards, max(size // _READ, 1)):
         history = _read(options, weights, rows, prompts, history, place(part.row_W),
                         *place(state.to_read(part, options.reads)))
-      part = _slots(state, shards, most // shards)
+      part = _slots(state, shards, size)
       if part is None: continue
       columns = int(np.max(state.count_B[part.rows_B]))
       history, *drawn = _advance(
@@ -147,9 +164,10 @@ def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk,
 
 
 def trace(config, params, weights, place, *, prompts, prompt_tokens, group, max_tokens,
-          turn_tokens, turns, answer_tokens, chunk, slots=None, eos_ids=(), pad_id=0, **rule):
+          turn_tokens, turns, answer_tokens, chunk, slots=None, overlap=None, eos_ids=(), pad_id=0,
+          **rule):
   """The largest programs of a call of `sample`, traced; see `sampler.trace`."""
-  del turns  # The host's alone.
+  del turns, overlap  # The host's alone.
   options = _options(config, group, max_tokens, turn_tokens, answer_tokens, chunk, eos_ids, pad_id,
                      rule)
   array, shards = jax.ShapeDtypeStruct, transformer.row_shards(config)
@@ -210,28 +228,43 @@ def _batches(rows, per_device, shards, size):
     yield _part([some[i:i + size] for some in rows_of], per_device, size)
 
 
+def _find_needed(state, shards, least, overlap):
+  """The waiting rows without whose answers too few could be decoded, the longest waiting first.
+
+  A device needs `least` rows to decode, or all but the share `overlap` of its unfinished rows.
+  """
+  needed = []
+  for status_B, order_B, first in zip(
+      np.split(state.status_B, shards), np.split(state.order_B, shards),
+      range(0, len(state.status_B), len(state.status_B) // shards)):
+    waiting = np.flatnonzero(status_B == _WAITS)
+    draws, unfinished = np.sum(status_B == _DRAWS), np.sum(status_B != _ENDED)
+    n = max(min(least, unfinished - math.floor(unfinished * overlap)) - draws, 0)
+    needed += (first + waiting[np.argsort(order_B[waiting])][:n]).tolist()
+  return needed
+
+
 def _slots(state, shards, size):
   """The _Part of the rows that are decoded next; None if there are none.
 
-  Rows with the fewest tokens come first, so that all end at about the same time.
+  Rows within a turn come first, then those whose last turn ended first.
   """
   ready = np.flatnonzero(state.status_B == _DRAWS)
   if not len(ready): return None
   per_device = len(state.status_B) // shards
-  ready = ready[np.argsort(state.count_B[ready], kind="stable")]
+  is_new_B = state.count_B == state.start_B
+  ready = ready[np.lexsort((state.order_B[ready], is_new_B[ready]))]
   rows_of = [ready[ready // per_device == s].tolist() for s in range(shards)]
   most = max(map(len, rows_of))
-  n_O = np.array([len(rows) for rows in rows_of], np.int32)
+  # Rows that have ended their turn are submitted when a quarter of the others have, too.
+  enough_O = np.array([min(len(rows), size) * 3 // 4 for rows in rows_of], np.int32)
   if size == per_device and most > size // 4:
     row_W = np.full(len(state.status_B), per_device, np.int32)
     row_W[ready] = ready % per_device
-    return _Part(ready, ready, row_W, is_whole=True, enough_O=n_O // 2)
+    return _Part(ready, ready, row_W, is_whole=True, enough_O=enough_O)
   # Fewer slots when few rows are left: each number is a program.
   if most <= (few := max(size // 4, 1)): size = few
-  # Rows that have ended their turn wait no longer than until half of the others have, or a
-  # quarter where rows wait for slots.
-  return _part([rows[:size] for rows in rows_of], per_device, size,
-               enough_O=np.where(n_O > size, size * 3 // 4, n_O // 2).astype(np.int32))
+  return _part([rows[:size] for rows in rows_of], per_device, size, enough_O=enough_O)
 
 
 def _width(widths, n):
@@ -250,9 +283,12 @@ class _State:
     self.logps_BT = np.zeros((b, max_tokens), np.float32)
     self.turn_BT = np.full((b, max_tokens), -1, np.int32)
     self.rewards_BT = np.full((b, max_tokens), np.nan, np.float32)
+    self.verdict_B = np.full(b, np.nan, np.float32)
     self.count_B = np.zeros(b, np.int32)   # tokens after the prompt
     self.start_B = np.zeros(b, np.int32)   # of the action that is being drawn
     self.turn_B = np.zeros(b, np.int32)    # its number
+    self.order_B = np.arange(b)            # when its last turn ended, among all rows
+    self.ends = b                          # the next such number
     self.fed_B = last_token_B.astype(np.int32)  # the token that is fed next
     self.finish_B = np.full(b, _LENGTH, np.int32)
     self.answer = {}                       # {row: ids} to be prefilled
@@ -278,16 +314,17 @@ class _State:
       self.turn_BT[row, old:end] = self.turn_B[row]
       self.count_B[row], self.fed_B[row] = end, self.tokens_BT[row, end - 1]
       if finish == sampler.RUNNING: continue
-      self.finish_B[row] = finish
+      self.finish_B[row], self.order_B[row], self.ends = finish, self.ends, self.ends + 1
       is_cut = finish == _LENGTH and end == self.max_tokens
       self.status_B[row] = _ENDED if is_cut else _WAITS
       if not is_cut: yield row, self.tokens_BT[row, start:end].tolist()
 
   def take_answers(self, arrived):
-    """Takes the answers that have arrived; returns the rows that have something to read."""
+    """Takes the answers that have arrived."""
     for row, answer in arrived:
       end, self.turn_B[row] = self.count_B[row], self.turn_B[row] + 1
       self.rewards_BT[row, end - 1] = answer.reward
+      if not math.isnan(answer.verdict): self.verdict_B[row] = answer.verdict
       if not answer.is_known: self.finish_B[row] = _FAILED
       self.status_B[row] = _ENDED
       if not answer.is_known or answer.ids is None: continue
@@ -298,7 +335,6 @@ class _State:
       self.status_B[row] = _DRAWS
       self.start_B[row] = end + len(answer.ids)
       if answer.ids: self.answer[row] = answer.ids
-    return sorted(self.answer)
 
   def to_read(self, part, widths):
     """tokens_WL and count_W of the answers of these rows, which are in the trajectories then.
@@ -323,7 +359,7 @@ class _State:
         tokens_BS=np.concatenate([np.repeat(tokens_PX, group, axis=0), tokens_BT], axis=1),
         prompt_len_B=np.repeat(prompt_len_P, group), completion_len_B=self.count_B,
         sampler_logps_BT=self.logps_BT, finish_B=self.finish_B, prompt_P=prompt_P,
-        turn_BT=self.turn_BT, turn_rewards_BT=self.rewards_BT)
+        turn_BT=self.turn_BT, turn_rewards_BT=self.rewards_BT, verdict_B=self.verdict_B)
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -48,16 +48,20 @@ def rows(prompts, segments, *, prompt_width, width, pad_id, logps=None, finish="
 
 
 def rewards(rollouts):
-  """(reward_B, is_given_B): what the environments of episodes gave, added up; NaN: unknown.
+  """(reward_B, is_given_B): the verdicts of the environments of episodes; NaN: unknown.
 
-  The reward is 0 where none was given, as in completions that are no episodes.
+  Where an environment gave none, the rewards of the turns are added up. The reward is 0 where there
+  are none either, as in completions that are no episodes.
   """
   if rollouts.turn_rewards_BT is None:
     return np.zeros(len(rollouts.finish_B)), np.zeros(len(rollouts.finish_B), bool)
   is_unknown_B = rollouts.finish_B == records.FINISH.index("environment")
   has_reward_B = (~np.isnan(rollouts.turn_rewards_BT)).any(axis=1)
-  return (np.where(is_unknown_B, np.nan, np.nansum(rollouts.turn_rewards_BT, axis=1)),
-          is_unknown_B | has_reward_B)
+  reward_B, verdict_B = np.nansum(rollouts.turn_rewards_BT, axis=1), rollouts.verdict_B
+  if verdict_B is not None:
+    has_reward_B |= ~np.isnan(verdict_B)
+    reward_B = np.where(np.isnan(verdict_B), reward_B, verdict_B)
+  return np.where(is_unknown_B, np.nan, reward_B), is_unknown_B | has_reward_B
 
 
 def pairs(prompts, completions, tokenizer, width, bucket):

@@ -4,8 +4,9 @@ import contextlib
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
+from typing import Any
 
 import jax
 
@@ -20,7 +21,7 @@ _LETTERS = 64    # A token rarely stands for more characters.
 _SLACK = 8       # Tokens that texts can take more together than alone.
 _WAIT_S = 1.0    # Seconds between two looks for answers of other processes.
 _WINDOW = 1024   # Newest episodes whose failures count.
-_SOON_S = 0.002  # Most steps take less: it is worth waiting for them.
+_KNOWN = 4096    # Rendered observations that are remembered.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -31,6 +32,7 @@ class Options:
   observation_tokens: int = key("episodes.observation_tokens")
   cut_mark: str = key("episodes.cut_mark")
   seconds: float = key("episodes.seconds")
+  overlap: float | None = key("episodes.overlap")
   max_tokens: int = key("rollouts.max_tokens")
   max_error_rate: float = key("verifier.max_error_rate")
 
@@ -41,6 +43,7 @@ class Observations:
 
   Attributes:
     before, after: texts around an observation, see `chat.between`; "" without a chat template.
+    render: the text of an observation -> with these around it, as the chat template writes it.
     limit: tokens of an observation; of a longer one the start is kept, and then `mark`.
   """
   tokenizer: tokenizer_io.Tokenizer
@@ -48,6 +51,7 @@ class Observations:
   after: str
   limit: int
   mark: str
+  render: Callable[[str], str]
 
   @functools.cached_property
   def most(self) -> int:
@@ -58,7 +62,7 @@ class Observations:
     """The ids to read after a reply whose last token is `last_id`.
 
     The text is data: special tokens that it spells are broken up, and characters that the
-    tokenizer cannot encode are left out. If the reply has ended with the token that the template
+    tokenizer cannot encode are left out; then the chat template renders it. If the reply has ended with the token that the template
     puts after it, the template's own is left out.
     """
     text = text[:_LETTERS * (self.limit + 1)]  # Of which more than `limit` tokens come.
@@ -68,12 +72,18 @@ class Observations:
     except ValueError:
       text = "".join(filter(self._is_known, text))
       ids = self._encode(text)
-    if len(ids) > self.limit:
+    kept, read = len(ids), ids
+    if kept > self.limit:
       kept = max(self.limit - len(self._encode(self.mark)), 0)
       text = self.tokenizer.decode(ids[:kept]) + self.mark
-    if self.before or self.after or len(ids) > self.limit:
-      ids = self._encode(self.before + text + self.after)[:self.most]
-    return ids[1:] if self.before and ids[:1] == [last_id] else ids
+    if self.before or self.after or len(ids) > self.limit: read = self._encode(self.render(text))
+    # A template can write more than it is given, as "\\n" for a line break.
+    while len(read) > self.most and kept:
+      kept = min(max(kept - len(read) + self.most, kept // 2), kept - 1)
+      text = self.tokenizer.decode(ids[:kept]) + self.mark
+      read = self._encode(self.render(text))
+    read = read[:self.most]
+    return read[1:] if self.before and read[:1] == [last_id] else read
 
   @functools.cached_property
   def _special(self) -> list[str]:
@@ -91,15 +101,38 @@ class Observations:
     return self.tokenizer.encode(text, add_bos=False) if text else []
 
 
+@dataclasses.dataclass(frozen=True)
+class _Render:
+  """Renders an observation as `chat.follow` does; remembers some."""
+  tokenizer: tokenizer_io.Tokenizer
+  role: str
+  opening: Sequence[Mapping[str, Any]]
+  tools: list | None
+  _known: dict[str, str] = dataclasses.field(default_factory=dict)
+
+  def __call__(self, text: str) -> str:
+    if text not in self._known:
+      if len(self._known) >= _KNOWN: self._known.clear()
+      self._known[text] = chat.follow(self.tokenizer, self.role, text, self.opening,
+                                      tools=self.tools)
+    return self._known[text]
+
+
 def observations(tokenizer: tokenizer_io.Tokenizer, *, role: str, is_chat: bool, limit: int,
-                 mark: str) -> Observations:
-  """The Observations of a run.
+                 mark: str, opening: Sequence[Mapping[str, Any]] = chat.QUESTION,
+                 tools: list | None = None) -> Observations:
+  """The Observations of a run whose dialogues start with messages such as `opening`.
 
   Raises:
     ValueError: the chat template cannot be extended turn by turn, or the tokenizer cannot encode
       the mark.
   """
-  before, after = chat.between(tokenizer, role) if is_chat else ("", "")
+  before = after = ""
+  render: Callable[[str], str] = str
+  if is_chat:
+    if opening[-1]["role"] == "assistant": opening = opening[:-1]  # The start of a reply.
+    before, after = chat.between(tokenizer, role, opening, tools=tools)
+    render = _Render(tokenizer, role, opening, tools)
   try:
     n = len(tokenizer.encode(mark, add_bos=False))
   except ValueError:
@@ -107,7 +140,7 @@ def observations(tokenizer: tokenizer_io.Tokenizer, *, role: str, is_chat: bool,
   if n > limit:
     raise ValueError(f"episodes.cut_mark={mark!r}: a text of at most episodes.observation_tokens="
                      f"{limit} tokens that the tokenizer can encode.")
-  return Observations(tokenizer, before, after, limit, mark)
+  return Observations(tokenizer, before, after, limit, mark, render)
 
 
 class Answers:
@@ -127,7 +160,7 @@ class Answers:
     self._runner, self._observations = runner, observations_
     self._states, self._left_s = list(states), [seconds] * len(states)
     self._last_id = [0] * len(states)
-    self._jobs: dict[futures.Future, int] = {}
+    self._jobs: dict[int, futures.Future] = {}
     self.info: list[dict[str, float]] = [{} for _ in states]
     self.is_unknown, self.failed = [False] * len(states), 0
 
@@ -135,34 +168,39 @@ class Answers:
     """Takes a step with the text of a finished action."""
     self._last_id[row] = ids[-1]
     if row % jax.process_count() != jax.process_index(): return
-    self._jobs[self._runner.step(self._states[row], self._observations.tokenizer.decode(ids))] = row
+    reply = self._observations.tokenizer.decode(ids)
+    self._jobs[row] = self._runner.step(self._states[row], reply)
 
-  def take_ready(self, wait: bool) -> list[tuple[int, episodes.Answer]]:
-    """The answers that have arrived; with `wait` at least one."""
-    arrived: list[list] = []
-    while not arrived:
-      futures.wait(self._jobs, *((_WAIT_S, futures.FIRST_COMPLETED) if wait else (_SOON_S,)))
-      here = [self._take(self._jobs.pop(job), job.result())
-              for job in [job for job in self._jobs if job.done()]]
-      arrived = sum(hosts.gather(here), [])
-      if not wait: break
-    return [self._answer(*x) for x in sorted(arrived, key=lambda x: x[0])]
+  def take(self, rows: Sequence[int]) -> list[tuple[int, episodes.Answer]]:
+    """The answers of these rows, in this order, once all have arrived."""
+    arrived: dict[int, list] = {}
+    while len(arrived) < len(rows):
+      own = {job: row for row in rows if (job := self._jobs.get(row)) is not None}
+      # Processes that have nothing to wait for look again, so that none waits for the others long.
+      done = futures.wait(own, _WAIT_S).done
+      here = [self._take(row, self._jobs.pop(row).result()) for job, row in own.items()
+              if job in done]
+      arrived |= {x[0]: x for x in sum(hosts.gather(here), [])}
+    return [self._answer(*arrived[row]) for row in rows]
 
   def _take(self, row: int, taken: runner_lib.Taken) -> list:
     """The arguments of `_answer`, which are JSON."""
     self._states[row] = taken.state
     self._left_s[row] -= taken.seconds
     step = taken.step
-    if step is None: return [row, None, None, False, False, {}]
+    if step is None: return [row, None, None, None, False, False, {}]
     ends = step.done or self._left_s[row] <= 0
-    return [row, None if ends else step.observation, step.reward, True, taken.failed, step.info]
+    return [row, None if ends else step.observation, step.reward, step.verdict, True, taken.failed,
+            step.info]
 
-  def _answer(self, row: int, observation: str | None, reward: float | None, is_known: bool,
-              failed: bool, info: dict[str, float]) -> tuple[int, episodes.Answer]:
+  def _answer(self, row: int, observation: str | None, reward: float | None,
+              verdict: float | None, is_known: bool, failed: bool,
+              info: dict[str, float]) -> tuple[int, episodes.Answer]:
     self.info[row], self.is_unknown[row] = info, not is_known
     self.failed += failed
     ids = None if observation is None else self._observations.ids(observation, self._last_id[row])
-    return row, episodes.Answer(ids, math.nan if reward is None else reward, is_known)
+    reward, verdict = (math.nan if x is None else x for x in (reward, verdict))
+    return row, episodes.Answer(ids, reward, is_known, verdict)
 
 
 class Dialogues:
@@ -197,9 +235,12 @@ class Dialogues:
     Raises:
       ValueError: see `observations`.
     """
+    opening = self.open_episode(prompt)
     self._observations = observations(
-        tokenizer, role=self._runner.role, is_chat=not isinstance(self.open_episode(prompt), str),
-        limit=self._options.observation_tokens, mark=self._options.cut_mark)
+        tokenizer, role=self._runner.role, is_chat=not isinstance(opening, str),
+        limit=self._options.observation_tokens, mark=self._options.cut_mark,
+        opening=opening if not isinstance(opening, str) else chat.QUESTION,
+        tools=list(prompt.tools) or None)
 
   @property
   def observations(self) -> Observations:
@@ -207,9 +248,9 @@ class Dialogues:
     return self._observations
 
   @property
-  def sizes(self) -> dict[str, int]:
+  def sizes(self) -> dict[str, Any]:
     o = self._options
-    return dict(turns=o.turns, turn_tokens=o.turn_tokens or o.max_tokens,
+    return dict(turns=o.turns, turn_tokens=o.turn_tokens or o.max_tokens, overlap=o.overlap,
                 answer_tokens=self.observations.most)
 
   @contextlib.contextmanager

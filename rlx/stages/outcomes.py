@@ -131,8 +131,8 @@ class PromptRows:
 class Outcomes:
   """Verdicts in [0, 1] of the completions of prompts, NaN where a verifier could not decide.
 
-  The reward of an episode is the sum of what its environment gave. A completion, and an episode
-  without any such reward, is checked by the prompt's verifier, of an episode the last action.
+  The reward of an episode is its environment's verdict, or the sum of what its turns earned if the
+  environment gives none. A completion, and an episode without any such reward, is checked by the prompt's verifier, of an episode the last action.
 
   Attributes:
     readers: config keys of what reads the verdict. The first reward outside [0, 1] is reported

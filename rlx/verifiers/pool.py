@@ -78,7 +78,7 @@ class Pool:
   """
 
   def __init__(self, workers, timeout_s, memory_gb=4.0, options=None,
-               gather=lambda value: [value], functions=None):
+               gather=lambda value: [value], functions=None, variables=()):
     """Starts no worker yet.
 
     Args:
@@ -89,9 +89,13 @@ class Pool:
       gather: value -> values of all hosts that share the completions.
       functions: {name: (prompt, text) -> verdict}, for prompts whose `verifier` is that
         name. With `workers=0` they run in this process, marked as bounded or not.
+      variables: names of environment variables that workers get, see `process.Process`, with
+        that of the judge's key.
     """
     self._count, self._timeout_s, self._memory_gb = workers, timeout_s, memory_gb
     self._options, self._gather = options or {}, gather
+    key = self._options.get("judge", {}).get("api_key_env")
+    self._variables = (*variables, *filter(None, [key]))
     self._functions, self._pickles, self._local = {}, {}, set()
     for name, fn in (functions or {}).items(): self._add(name, fn)
     self._workers = []
@@ -341,7 +345,7 @@ class Pool:
     if error in process.LOST or self._workers[w].is_old: self._replace(w)
     return reply
 
-  def _worker(self): return process.Process("rlx.verifiers._worker", self._memory_gb)
+  def _worker(self): return process.Process("rlx.verifiers._worker", self._memory_gb, self._variables)
 
   def _ask(self, w, limit_s, kind, *args, loads=False):
     """The reply of a worker as the result of `_worker.run`."""

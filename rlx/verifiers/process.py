@@ -7,19 +7,33 @@ import contextlib
 import json
 import os
 import pickle
+import re
 import resource
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 LIFE = 2000  # Least number of requests that a worker answers before it is replaced.
 WORK = 50    # Least ratio of its time for requests to its time for imports by then.
 LOST = ("timeout", "crash", "memory")  # Errors after which a worker is replaced.
 _MAX_REPLY = 2**22  # Bytes.
+# Environment variables that every worker gets: none that has a credential. Untrusted text runs
+# there, and what an environment answers is stored with the run.
+VARIABLES = frozenset("""
+    PATH HOME USER LOGNAME SHELL SYSTEMROOT TMPDIR TEMP TMP TZ LANG LANGUAGE LC_ALL LC_CTYPE
+    LC_COLLATE LC_MESSAGES LC_NUMERIC LC_TIME XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME
+    XDG_RUNTIME_DIR LD_LIBRARY_PATH DYLD_LIBRARY_PATH VIRTUAL_ENV CONDA_PREFIX PYTHONHOME PYTHONUTF8
+    PYTHONHASHSEED PYTHONIOENCODING PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX PYTHONUSERBASE
+    PYTHONNOUSERSITE PYTHONWARNINGS OMP_NUM_THREADS MKL_NUM_THREADS NUMEXPR_NUM_THREADS
+    SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE HTTP_PROXY HTTPS_PROXY ALL_PROXY
+    NO_PROXY http_proxy https_proxy all_proxy no_proxy HF_HOME HF_HUB_OFFLINE HF_DATASETS_OFFLINE
+    TRANSFORMERS_OFFLINE NLTK_DATA JAX_PLATFORMS CUDA_VISIBLE_DEVICES COVERAGE_PROCESS_START
+""".split())
+_CREDENTIALS = re.compile("://[^/]*@")  # As in the address of a proxy.
 
 
 def command(module: str) -> list[str]:
@@ -30,8 +44,11 @@ def command(module: str) -> list[str]:
 class Process:
   """A process that answers requests: the trainer's end."""
 
-  def __init__(self, module: str, memory_gb: float):
-    """Starts it; `module` has a function `main`, which calls `serve`."""
+  def __init__(self, module: str, memory_gb: float, variables: Sequence[str] = ()):
+    """Starts it; `module` has a function `main`, which calls `serve`.
+
+    Of this process's environment variables it gets those of VARIABLES and these.
+    """
     self.loaded: set[str] = set()  # Paths of functions that it has imported.
     self.number = 0           # Of the newest request; the reply contains the same number.
     self._load_s = self._work_s = 0.0
@@ -42,7 +59,9 @@ class Process:
     paths = os.pathsep.join(p or os.getcwd() for p in sys.path)
     self.process = subprocess.Popen(
         [*command(module), str(theirs.fileno()), str(memory_gb)],
-        env=dict(os.environ, PYTHONPATH=paths, OPENBLAS_NUM_THREADS="1"),
+        env={name: x for name, x in os.environ.items()
+             if name in variables or name in VARIABLES and not _CREDENTIALS.search(x)}
+        | dict(PYTHONPATH=paths, OPENBLAS_NUM_THREADS="1"),
         pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True)
     theirs.close()
 

@@ -1,5 +1,7 @@
 """Environments that tests run: one that counts, and what a reply can do to it."""
+import dataclasses
 import os
+import random
 import time
 
 from rlx.environments import interface
@@ -19,11 +21,19 @@ class Counting:
 
   def step(self, reply):
     if self.text == "dead": raise RuntimeError("always")
-    if self.text == "once" and not os.path.exists(marker := os.environ["RLX_ONCE"]):
-      open(marker, "w").close()
-      os._exit(3)
+    if self.text in ("once", "twice"):  # So often its process is lost.
+      with open(os.environ["RLX_LOSSES"], "a+") as f:
+        f.write("x")
+        if f.tell() <= ("once", "twice").index(self.text) + 1: f.flush(); os._exit(3)
     time.sleep(self.slow_s)
     self.count += 1
+    if reply == "sleeper": self.slow_s = 100  # What makes all later steps fail.
+    if reply == "sleeper killer": self.text = "killed"
+    elif self.text == "killed": os._exit(1)
+    if reply == "fat": self.fat = bytes(2**21 - 600)
+    if hasattr(self, "fat"): self.text += "x" * 300
+    if reply == "unreadable": self.bomb = Unreadable()
+    if self.text == "worn" and self.count == 2: raise RuntimeError("whatever the replies")
     if reply == "raise": raise ValueError("asked to")
     if reply == "exit": os._exit(1)
     if reply == "hang": time.sleep(100)
@@ -37,9 +47,31 @@ class Counting:
                           done=done, info=dict(count=self.count))
 
 
+class Unreadable:
+  """Can be pickled, and not read."""
+
+  def __reduce__(self): return int, ("no number",)
+
+
 class Bounded(Counting):
   """The same for a runner without processes."""
   is_bounded = True
+
+
+class Spy(Counting):
+  """Says what its process finds in environment variables."""
+
+  def step(self, reply): return interface.Step(os.environ.get(reply, "nothing"))
+
+
+class Earning(Bounded):
+  """Every turn earns a reward; the verdict is that of the last reply: "right" or not."""
+
+  def reset(self, prompt): return super().reset(prompt)[:-1]
+
+  def step(self, reply):
+    step = super().step(reply)
+    return dataclasses.replace(step, reward=1.0, verdict=float(reply == "right"))
 
 
 class Letters(Bounded):
@@ -50,7 +82,7 @@ class Letters(Bounded):
     return super().reset(prompt)[:-1]
 
   def step(self, reply):
-    time.sleep(self.slow_s * (1 + len(reply)))
+    time.sleep(self.slow_s * (0.5 + random.random()))  # Not seeded: they come in any order.
     self.count += 1
     share = sum(c.isalpha() for c in reply) / max(len(reply), 1)
     done = self.count == self.end

@@ -158,9 +158,11 @@ def test_attempts_are_limited():
     # 0.5 (2 - 0) + 0.4 + 1.
     (PROMPT.text, ["x*3+3"], [2.4]), ("f(2)=9 f(5)=18:", ["x*3+3"], [2.4]),
     # x*4+1 passes the first: 0.5 (2 - 1) + 0.4. What has no values fails both: 0.5 (1 - 2).
-    # x*3+2 fails both, too: 0.4, and 0 as the outcome of the last attempt.
-    (PROMPT.text, ["x*4+1", "y", "x*3+2"], [.9, -.5, .4]),
+    # 0.4 (0 - 1). x*3+2 fails both, too: 0.4, and 0 as the outcome of the last attempt.
+    (PROMPT.text, ["x*4+1", "y", "x*3+2"], [.9, -.9, .4]),
     (PROMPT.text, ["x" * 201, "[x]", "9if x<5 else 18", "x"], [0, 0, 1.4]),
+    # What is shown alone, again and again, earns no more than a repair at once.
+    (PROMPT.text, ["[9,18][x>3]", "[9,18][x>3]", "x*3+3"], [1.4, 0, 1]),
     # The line of this question fails the second alone: 0.5 (1 - 0) + 0.4 + 1.
     ("x*1+7 f(2)=9 f(5)=18:", ["x*3+3"], [1.9])])
 def test_process_rewards(text, replies, rewards):

@@ -1,4 +1,5 @@
 """Steps in processes: deadlines, repetition, and whose fault a failure is."""
+import os
 import time
 
 import pytest
@@ -18,7 +19,7 @@ def make():
   made = []
   def make(path=COUNTING, workers=1, timeout_s=1.0, **options):
     made.append(runner_lib.Runner(path, options, workers=workers, timeout_s=timeout_s,
-                                  memory_gb=2.0))
+                                  memory_gb=2.0, variables=("RLX_LOSSES", "NAMED_KEY")))
     return made[-1]
   yield make
   for runner in made: runner.close()
@@ -66,13 +67,34 @@ def test_a_reward_that_is_no_number_is_a_failure_without_processes_too(make):
   assert taken.step.observation == "The step failed." and runner.failures == dict(exception=1)
 
 
-def test_a_process_that_is_lost_once_costs_nothing(make, tmp_path, monkeypatch):
-  monkeypatch.setenv("RLX_ONCE", str(tmp_path / "marker"))
+@pytest.mark.parametrize("text", ["once", "twice"])
+def test_processes_that_are_lost_once_or_twice_cost_nothing(make, tmp_path, monkeypatch, text):
+  monkeypatch.setenv("RLX_LOSSES", str(tmp_path / "losses"))
   runner = make()
-  _, state = runner.reset(prompt("once"))
+  _, state = runner.reset(prompt(text))
   taken, = take(runner, state, "a")
-  assert (tmp_path / "marker").exists()  # It died in the first try.
+  assert (tmp_path / "losses").stat().st_size > 1  # It died in the first try.
   assert taken.step.observation == "1;" and not runner.errors and not runner.failures
+
+
+@pytest.mark.parametrize("reply, kind", [
+    ("fat", "exception"), ("sleeper", "timeout"), ("sleeper killer", "crash"),
+    ("unreadable", "exception")])
+def test_a_reply_that_makes_later_steps_fail_is_at_fault(make, reply, kind):
+  """The outcome is known: without the content of the replies the episode would go on."""
+  runner = make(timeout_s=0.5, end=9)
+  _, state = runner.reset(prompt())
+  first, second, third = take(runner, state, reply, "a", "right")
+  assert first.step.observation == "1;" and not first.failed
+  assert second.failed and third.failed and third.step.reward is None
+  assert runner.failures == {kind: 2} and not runner.errors
+
+
+def test_an_environment_that_fails_later_whatever_the_replies_is_unknown(make):
+  runner = make(end=9)
+  taken = take(runner, runner.reset(prompt("worn"))[1], "a", "b")
+  assert taken[0].step.observation == "1;" and taken[1].step is None
+  assert runner.errors == dict(exception=1) and not runner.failures
 
 
 @pytest.mark.parametrize("work, is_new", [(0, True), (50, False)])
@@ -92,6 +114,16 @@ def test_an_environment_that_fails_without_the_reply_too_is_unknown(make):
   taken, = take(runner, state, "a")
   assert taken.step is None and taken.state == state
   assert runner.errors == dict(exception=1) and "always" in runner.last_error
+
+
+def test_environments_get_named_variables_alone(make, monkeypatch):
+  values = dict(OPENAI_API_KEY="sk-LEAK", ANYTHING="sk-LEAK", https_proxy="http://me:sk-LEAK@host",
+                http_proxy="http://host", NAMED_KEY="key", PATH=os.environ["PATH"])
+  for name, value in values.items(): monkeypatch.setenv(name, value)
+  runner = make("tests.environments.counting:Spy")
+  said = dict(zip(values, take(runner, runner.reset(prompt())[1], *values)))
+  assert {name: taken.step.observation for name, taken in said.items()} == {
+      name: "nothing" if "LEAK" in value else value for name, value in values.items()}
 
 
 def test_printed_text_is_no_reply(make):

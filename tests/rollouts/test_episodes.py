@@ -27,25 +27,17 @@ def _answer(row, ids):
   return episodes.Answer([draw.randrange(1, 11) for _ in range(length)], reward)
 
 
-class Late:
-  """Answers that arrive in another order than actions, after some calls."""
+class Answers:
+  """Answers of which those can be taken that were asked for and not taken yet."""
 
-  def __init__(self, seed=None):
-    self.draw, self.waiting, self.calls, self.actions = random.Random(seed), [], 0, []
-    self.is_late = seed is not None
+  def __init__(self): self.waiting, self.actions = {}, []
 
   def submit(self, row, ids):
     self.actions.append((row, ids))
-    self.waiting.append((row, _answer(row, ids)))
+    self.waiting[row] = _answer(row, ids)
 
-  def take_ready(self, wait):
-    self.calls += 1
-    count = len(self.waiting)
-    if self.is_late:
-      self.draw.shuffle(self.waiting)
-      count = self.draw.randint(min(int(wait), count), min(count, 2))
-    arrived, self.waiting = self.waiting[:count], self.waiting[count:]
-    return arrived
+  def take(self, rows):
+    return [(row, self.waiting.pop(row)) for row in rows]
 
 
 @functools.cache
@@ -58,7 +50,7 @@ def _sampler(**options):
 def _sample(params, answers=None, width=5, **options):
   tokens, lengths = padding.pad_left(PROMPTS, width, PAD)
   return _sampler(**options)(params, tokens, lengths, IDS, rng.key(0, "sample", STEP),
-                             answers or Late())
+                             answers or Answers())
 
 
 @functools.cache
@@ -101,7 +93,7 @@ def _by_hand(params, p, g, stops=(), **rule):
     (dict(temperature=0.7, top_k=3), (), dict(slots=4, chunk=T))],
                          ids=["plain", "stops", "moving"])
 def test_equals_full_forward_passes(params, rule, stops, options):
-  answers = Late(7)
+  answers = Answers()
   out = _sample(params, answers, **rule, stops=stops, **options)
   seen = set()
   for p in range(len(PROMPTS)):
@@ -119,13 +111,29 @@ def test_equals_full_forward_passes(params, rule, stops, options):
   assert len(seen) > 3  # Episodes of several lengths and ends.
 
 
-@pytest.mark.parametrize("change", [dict(slots=2), dict(slots=4, chunk=2, width=9)], ids=str)
-@pytest.mark.parametrize("seed", [0, 1, None])
-def test_results_do_not_depend_on_slots_or_on_when_answers_arrive(params, change, seed):
-  base, other = _sample(params), _sample(params, Late(seed), **change)
+@pytest.mark.parametrize("change", [
+    dict(slots=2), dict(slots=4, chunk=2, width=9), dict(overlap=0.0), dict(overlap=0.9)], ids=str)
+def test_results_do_not_depend_on_slots_or_on_how_many_rows_wait(params, change):
+  base, other = _sample(params), _sample(params, **change)
   for name in ("completions_BT", "turn_BT", "turn_rewards_BT", "completion_len_B", "finish_B"):
     np.testing.assert_array_equal(getattr(base, name), getattr(other, name), err_msg=name)
   np.testing.assert_allclose(base.sampler_logps_BT, other.sampler_logps_BT, atol=2e-5)
+
+
+@pytest.mark.parametrize("overlap", [0.0, 0.5, 0.9])
+def test_rows_that_wait(params, overlap):
+  """As many as may wait do, the answers of those that have waited longest are taken first."""
+  class Watched(Answers):
+    most = 0
+    def submit(self, row, ids):
+      super().submit(row, ids)
+      self.most = max(self.most, len(self.waiting))
+    def take(self, rows):
+      assert rows == list(self.waiting)[:len(rows)]  # In the order in which they have ended.
+      return super().take(rows)
+  answers = Watched()
+  _sample(params, answers, overlap=overlap)
+  assert answers.most >= overlap * ROWS and not answers.waiting
 
 
 def test_results_do_not_depend_on_how_much_of_the_history_is_read(params, monkeypatch):
@@ -142,7 +150,7 @@ def test_results_do_not_depend_on_how_much_of_the_history_is_read(params, monkey
 
 
 def test_what_was_drawn_is_what_the_environment_gets(params):
-  answers = Late(3)
+  answers = Answers()
   out = _sample(params, answers)
   submitted = sorted(answers.actions)
   # An action that is cut at the end of the trajectory gets no answer.
@@ -156,8 +164,8 @@ def test_what_was_drawn_is_what_the_environment_gets(params):
 
 def test_one_turn_is_what_the_sampler_draws(params):
   """Without answers, the same tokens with the same keys."""
-  class Ends(Late):
-    def submit(self, row, ids): self.waiting.append((row, episodes.Answer(None)))
+  class Ends(Answers):
+    def submit(self, row, ids): self.waiting[row] = episodes.Answer(None)
   out = _sample(params, Ends(), turn_tokens=12, max_tokens=12)
   whole = jax.device_get(sampler.make(
       CONFIG, group=GROUP, max_tokens=12, chunk=12, eos_ids=(EOS,), pad_id=PAD)(
@@ -171,7 +179,7 @@ def test_programs_do_not_depend_on_lengths(params):
   """One program for each width and number of slots, whatever is drawn and answered."""
   sample = _sampler(slots=2, chunk=4)
   run = lambda seed: sample(
-      params, *padding.pad_left(PROMPTS, 5, PAD), IDS, rng.key(0, "sample", seed), Late(seed))
+      params, *padding.pad_left(PROMPTS, 5, PAD), IDS, rng.key(0, "sample", seed), Answers())
   run(0), run(1)
   sizes = episodes._advance._cache_size(), episodes._read._cache_size()
   for seed in range(2, 6): run(seed)

@@ -191,12 +191,14 @@ def test_the_request_has_model_question_and_key(server, monkeypatch):
   assert np.isnan(stated) and message == "the environment has no RLX_TEST_KEY"
 
 
-def test_workers_ask_at_once_and_no_request_is_spent_on_a_trial(server):
+def test_workers_ask_at_once_and_no_request_is_spent_on_a_trial(server, monkeypatch):
+  monkeypatch.setenv("RLX_TEST_KEY", "sesame")
   prompt, texts = records.Prompt("p", "?", "", "judge.chat"), ["slow yes", "slow no"] * 6
-  options = dict(judge=OPTIONS | dict(url=server.url))
+  options = dict(judge=OPTIONS | dict(url=server.url, api_key_env="RLX_TEST_KEY"))
   with contextlib.closing(pool_lib.Pool(6, 30.0, options=options)) as pool:
     pool.verify([prompt] * 6, ["yes"] * 6)  # Workers start.
     assert len(server.seen) == 6
+    assert {headers["Authorization"] for headers, *_ in server.seen} == {"Bearer sesame"}
     start = time.monotonic()
     np.testing.assert_array_equal(pool.verify([prompt] * 12, texts), [1, 0] * 6)
     assert time.monotonic() - start < 2.4   # 3.6 s one after the other, 0.6 at best.

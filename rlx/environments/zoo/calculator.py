@@ -28,9 +28,9 @@ The rewards of ftrl are those of FTRL, Ye et al. 2025, arXiv:2508.08791, in its 
 (bytedance/FTRL, compute_solve_f1). Differs from the paper: there a reply without calls ends the
 episode.
 
-The verdict of an episode is the sum of its rewards. Questions that belong to the split "test" have
-the reward of the answer alone, whatever `turn_rewards` is, so that held-out accuracy is the share
-of right answers. `info` has this share for all questions, as "right".
+The verdict of an episode is 1.0 for the right answer, else 0.0, whatever its turns earned, and
+`info` has it as "right". Questions that belong to the split "test" have the reward of the answer
+alone, whatever `turn_rewards` is.
 """
 from collections.abc import Callable
 import functools
@@ -96,7 +96,7 @@ class Calculator:
 
   def _step(self, observation="", *, is_right=False, **options):
     info = dict(calls=float(self._used), right=float(is_right))
-    return interface.Step(observation, info=info, **options)
+    return interface.Step(observation, info=info, verdict=float(is_right), **options)
 
   def _end_episode(self, is_right):
     reward = float(is_right)

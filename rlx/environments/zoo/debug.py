@@ -24,15 +24,17 @@ the place of a value, f(2)=NameError; what exceeds a limit, or prints, is answer
 
 With `decrease` and `sound` attempts have process rewards, too:
 
-  r_k = decrease (D_{k-1} - D_k) + sound S_k + (1 if all tests pass)
+  r_k = decrease (D_{k-1} - D_k) + sound (S_k - S_{k-1}) + (1 if all tests pass)
 
 with D_k the number of shown tests that attempt k fails, D_0 that of the line in the question (all
-without one), and S_k = 1 if its values for the shown tests are numbers. This is the reward of
-Lanser, Zhang et al. 2025, arXiv:2510.22907, which has 0.5 and 0.4 as an example: D counts the
+without one), and S_k = 1 if its values for the shown tests are numbers, S_0 = 0. The reward of
+Lanser, Zhang et al. 2025, arXiv:2510.22907, has 0.5 and 0.4 as an example: D counts the
 diagnostics of a language server there, S is whether an edit can be applied safely, and an
-ambiguous address costs something; an attempt here has no address. The verdict of an episode is
-the sum of its rewards. Questions that belong to the split "test" have no process rewards, so that
-held-out accuracy is the share of right repairs. `info` has it for all questions, as "right".
+ambiguous address costs something; an attempt here has no address. There S is paid for every edit,
+with which an episode that puts off the repair would earn more than one that repairs at once; here
+the rewards add up to what the last attempt is worth. The verdict of an episode is 1.0 for a repair,
+else 0.0, whatever its attempts earned, and `info` has it as "right". Questions that belong to the
+split "test" have no process rewards.
 """
 import collections
 import functools
@@ -107,7 +109,7 @@ class Debug:
   def reset(self, prompt: "records.Prompt") -> str:
     """Starts an episode; returns the question."""
     self._wanted, self._shown = _texts_of(prompt.answer), tuple(prompt.meta["shown"])
-    self._used = 0
+    self._used, self._is_sound = 0, False
     self._is_paid = (bool(self._decrease or self._sound)
                      and generated.split_of(prompt.text) == "train")
     line = prompt.text.partition(" ")[0]
@@ -125,8 +127,9 @@ class Debug:
     done = not observation or self._used == self._attempts
     reward = float(not observation) if done else None
     if self._is_paid: reward = (reward or 0.0) + self._pay(got)
-    return interface.Step(observation, reward=reward, done=done, info=dict(
-        attempts=float(self._used), right=float(not observation)))
+    right = float(not observation)
+    return interface.Step(observation, reward=reward, done=done, verdict=right, info=dict(
+        attempts=float(self._used), right=right))
 
   def _test(self, line):
     """Returns what the tests print, "" if all of them pass, and the values, {} if it was killed."""
@@ -144,9 +147,11 @@ class Debug:
 
   def _pay(self, got):
     """The process reward of an attempt with these values."""
-    before, self._failing = self._failing, self._failing_of(got)
-    is_sound = all(re.match(r"-?\d", got.get(x, "")) for x in self._shown)
-    return self._decrease * (len(before) - len(self._failing)) + self._sound * is_sound
+    failing, was_sound = len(self._failing), self._is_sound
+    self._failing = self._failing_of(got)
+    self._is_sound = all(re.match(r"-?\d", got.get(x, "")) for x in self._shown)
+    return (self._decrease * (failing - len(self._failing))
+            + self._sound * (self._is_sound - was_sound))
 
 
 def _values(line, limits):
