@@ -369,7 +369,8 @@ def declared():
   c.verifier = dict(
       # Worker processes. 0 verifies in the main process without a deadline, which is allowed for
       # verifiers that are marked as bounded; those of mathematics, code, gym tasks and LLM judges
-      # are not. With an environment, which may give all rewards, 0 is 1 if such a verifier is asked.
+      # are not. With an environment, which may give all rewards, 0 is 1 if such a verifier is
+      # asked.
       workers=Option(0, WORKERS),
       timeout_s=Option(10.0, SECONDS),     # deadline per completion; math_answer takes at most 2
       # Names of environment variables that workers get beside PATH, HOME and the like, and judge.

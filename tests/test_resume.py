@@ -216,8 +216,8 @@ def test_the_record_says_what_trained_each_step(model, train, whole, tmp_path, c
   summary = train(config_of(model, learner__entropy_coef=0.25), workdir)
   assert summary == json.loads((workdir / "summary.json").read_text())
   assert files == {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in files}
-  assert (f"learner.entropy_coef was 0.5 in this workdir, now 0.25, and nothing is trained with it: "
-          f"all {STEPS} steps are done.") in capsys.readouterr().err
+  assert ("learner.entropy_coef was 0.5 in this workdir, now 0.25, and nothing is trained with "
+          f"it: all {STEPS} steps are done.") in capsys.readouterr().err
 
 
 def test_two_runs_do_not_write_to_one_folder(model, train, tmp_path):

@@ -44,7 +44,7 @@ class Prompt:
   messages: tuple[dict, ...] = ()  # the question as a chat: {"role", "content"}
   answers: tuple[str, ...] = ()    # all that are right, where there are several
   tools: tuple[dict, ...] = ()     # that the chat template describes
-  is_public: bool = False          # of a published set: dropped, not refused, if it cannot be judged
+  is_public: bool = False          # of a published set: dropped if it cannot be judged
   source: str = ""           # its name in prompts.mixture
 
   def repeat(self, i):

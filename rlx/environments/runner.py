@@ -5,15 +5,15 @@ its process. Environments are pickled between steps, so a step that fails is rep
 before it, in a new process:
 
   the repetition succeeds       its result counts; the first process was lost for another reason
-  it fails, an empty reply      the replies are at fault: the policy reads that its step failed, and
-  does not, or an episode of    the episode continues from the state before (`failures` counts these).
-  as many empty replies does    If both processes were lost, a third one is asked before that
-  not                           (two can be lost for another reason)
+  it fails, an empty reply      the replies are at fault: the policy reads that its step failed,
+  does not, or an episode of    and the episode continues from the state before (`failures` counts
+  as many empty replies does    these). If both processes were lost, a third one is asked before
+  not                           that (two can be lost for another reason)
   it fails, and so do these     the environment is at fault: the episode's outcome is unknown
                                 (`errors` counts these)
 
-An outcome that a reply could make unknown would protect a policy from the 0 of a failure. An earlier
-reply can cause the failure as well, such as one that fills the state almost to its limit.
+An outcome that a reply could make unknown would protect a policy from the 0 of a failure. An
+earlier reply can cause the failure as well, such as one that fills the state almost to its limit.
 """
 import collections
 import dataclasses

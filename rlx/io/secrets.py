@@ -20,8 +20,8 @@ _KEYS = re.compile(
 _VARIABLES = re.compile(r"(?i)(^|_)(key|token|secret|pass|passw(or)?d|passwd|pwd|pat|apikey|"
                         r"credentials?|auth|bearer|dsn)(_|\d|$)")
 _FORMS = re.compile(
-    r"(?<![A-Za-z0-9])sk-[\w-]{4,}|\b[sr]k_(?:live|test)_\w{4,}|\bhf_\w{8,}|\bgh[opusr]_\w{8,}|\bgithub_pat_\w{8,}"
-    r"|\bglpat-[\w-]{8,}|\bxox[a-z]-[\w-]{8,}|\bA[KS]IA[0-9A-Z]{12,}|\bAIza[\w-]{20,}"
+    r"(?<![A-Za-z0-9])sk-[\w-]{4,}|\b[sr]k_(?:live|test)_\w{4,}|\bhf_\w{8,}|\bgh[opusr]_\w{8,}"
+    r"|\bgithub_pat_\w{8,}|\bglpat-[\w-]{8,}|\bxox[a-z]-[\w-]{8,}|\bA[KS]IA[0-9A-Z]{12,}|\bAIza[\w-]{20,}"
     r"|\beyJ[\w-]{8,}\.[\w.-]{8,}|(?<=Bearer )\S+|(?<=://)[^/\s@]+(?=@)"
     r"|(?i:(?<=[?&]key=)|(?<=token=)|(?<=[_-]key=)|(?<=apikey=)|(?<=secret=)|(?<=password=))"
     r"[^&\s'\"]+"

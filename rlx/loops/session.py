@@ -170,8 +170,8 @@ class Session(contextlib.ExitStack):
       except lock.Held as e:
         error = str(e)
     if error := hosts.gather(error)[0]:
-      raise ValueError(f"workdir={str(self.workdir)!r}: a run is writing there ({error}); end it, or "
-                       "name another folder.")
+      raise ValueError(f"workdir={str(self.workdir)!r}: a run is writing there ({error}); end it, "
+                       "or name another folder.")
 
   def _save(self) -> None:
     self._writer.flush()  # A resumed run does not write the lines before its checkpoint again.

@@ -68,12 +68,13 @@ def correct_off_policy(kl_BT: Array, logps_BT: Array, old_logps_BT: Array,
 
     rho_t kl_t,   rho_t = pi(y_t) / pi_old(y_t)
 
-  With k1 or k3 of `estimate`, the mean over the old policy's tokens is KL(policy, reference) of each
-  token whatever the policy is, so that its gradient, which goes through rho, is exact; as a loss
-  without rho, k3 is biased on policy too. With k2, abs and the forms with + it is not.
+  With k1 or k3 of `estimate`, the mean over the old policy's tokens is KL(policy, reference) of
+  each token whatever the policy is, so that its gradient, which goes through rho, is exact; as a
+  loss without rho, k3 is biased on policy too. With k2, abs and the forms with + it is not.
 
   Source: DeepSeek-V3.2, arXiv:2512.02556, equation 7; the default of
-  huggingface/trl's GRPO since version 1.10. Differs from the source: the log-ratio is clamped to [-20, 20].
+  huggingface/trl's GRPO since version 1.10. Differs from the source: the log-ratio is clamped to
+  [-20, 20].
 
   Args:
     kl_BT: differentiable, nats.

@@ -5,8 +5,8 @@
 padding and on rows that are not valid.
 
 The verdict on an episode is the environment's. Of an environment that gives none, it is the sum of
-the turns' rewards, clipped to [0, 1]. `top="last"` takes the reward of the last turn for the outcome
-instead.
+the turns' rewards, clipped to [0, 1]. `top="last"` takes the reward of the last turn for the
+outcome instead.
 """
 from typing import Literal
 

@@ -7,10 +7,10 @@ and values back. A row that has ended its turn leaves its slot and waits for its
 host gets from `answers` while other rows are decoded. Only the answer is then prefilled, with a few
 rows at once and padded to one of a few widths.
 
-Which rows share a chunk changes the last bits of their log-probabilities, and with them now and then
-a token. It follows from the tokens alone, never from the clock: before each chunk the host waits for
-the answers of the rows that have waited for most chunks, until enough rows can be decoded. So the
-results are the same bits however long answers take.
+Which rows share a chunk changes the last bits of their log-probabilities, and with them now and
+then a token. It follows from the tokens alone, never from the clock: before each chunk the host
+waits for the answers of the rows that have waited for most chunks, until enough rows can be
+decoded. So the results are the same bits however long answers take.
 
 What the policy draws is stored as it is drawn and never tokenised again. Position t of sample g
 of prompt p is drawn with the same key as by `sampler`, so that results do not depend on the number
@@ -103,12 +103,12 @@ class _Rows:
 
 
 def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk, slots=None,
-         overlap=None, temperature=1.0, top_k=0, top_p=1.0, min_p=0.0, eos_ids=(), pad_id=0, stops=(),
-         decode=None, lay_out=None, fetch=jax.device_get, put=jax.device_put):
+         overlap=None, temperature=1.0, top_k=0, top_p=1.0, min_p=0.0, eos_ids=(), pad_id=0,
+         stops=(), decode=None, lay_out=None, fetch=jax.device_get, put=jax.device_put):
   """Builds `sample(params, tokens_PX, prompt_len_P, prompt_P, key, answers, factor_T, weights)`.
 
-  The result is Rollouts (numpy) with turn_BT, turn_rewards_BT and verdict_B. finish_B says how the last
-  action ended: "length" also if the next answer does not fit or there are no more turns, and
+  The result is Rollouts (numpy) with turn_BT, turn_rewards_BT and verdict_B. finish_B says how the
+  last action ended: "length" also if the next answer does not fit or there are no more turns, and
   "environment" if the outcome is unknown. An action that is cut because the trajectory is
   full gets no answer; one that reaches turn_tokens does.
 

@@ -62,8 +62,8 @@ class Observations:
     """The ids to read after a reply whose last token is `last_id`.
 
     The text is data: special tokens that it spells are broken up, and characters that the
-    tokenizer cannot encode are left out; then the chat template renders it. If the reply has ended with the token that the template
-    puts after it, the template's own is left out.
+    tokenizer cannot encode are left out; then the chat template renders it. If the reply has ended
+    with the token that the template puts after it, the template's own is left out.
     """
     text = text[:_LETTERS * (self.limit + 1)]  # Of which more than `limit` tokens come.
     for special in self._special: text = text.replace(special, f"{special[0]} {special[1:]}")

@@ -132,7 +132,8 @@ class Outcomes:
   """Verdicts in [0, 1] of the completions of prompts, NaN where a verifier could not decide.
 
   The reward of an episode is its environment's verdict, or the sum of what its turns earned if the
-  environment gives none. A completion, and an episode without any such reward, is checked by the prompt's verifier, of an episode the last action.
+  environment gives none. The prompt's verifier checks a completion, and the last action of an
+  episode without any such reward.
 
   Attributes:
     readers: config keys of what reads the verdict. The first reward outside [0, 1] is reported

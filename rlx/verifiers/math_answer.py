@@ -33,7 +33,8 @@ word that is not a common unit, is a unit only if the question or the reference 
 is 2 e + 1 in a reference; 2e1, 2E+1, 2.5e-3, 2e-05 are numbers; a stated 2e+1 is read either way.
 Where the question asks to transform an expression, the same expression is no answer, and the
 form that it names is required if the reference has it (`math/forms.py`). A condition behind an
-answer ("for all x", "n >= 1") is left out unless it leaves out cases. For a reference such as t = ln 9 = 2 ln 3, each side that is an answer is accepted.
+answer ("for all x", "n >= 1") is left out unless it leaves out cases. For a reference such as
+t = ln 9 = 2 ln 3, each side that is an answer is accepted.
 
 docs/verifiers.md reports the error rates of this module and of other graders.
 """

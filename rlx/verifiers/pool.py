@@ -345,7 +345,8 @@ class Pool:
     if error in process.LOST or self._workers[w].is_old: self._replace(w)
     return reply
 
-  def _worker(self): return process.Process("rlx.verifiers._worker", self._memory_gb, self._variables)
+  def _worker(self):
+    return process.Process("rlx.verifiers._worker", self._memory_gb, self._variables)
 
   def _ask(self, w, limit_s, kind, *args, loads=False):
     """The reply of a worker as the result of `_worker.run`."""

@@ -56,8 +56,8 @@ class RewardFunction:
       parameters.sort(key=lambda p: p.name != "completions")
     elif not parameters or parameters[0].kind is inspect.Parameter.KEYWORD_ONLY or (
         parameters[0].name in ("prompt", "prompts")):
-      raise ValueError(f"reward {self.name!r}: its first argument has to be the completions, or one "
-                       "has to be called `completions`.")
+      raise ValueError(f"reward {self.name!r}: its first argument has to be the completions, or "
+                       "one has to be called `completions`.")
     there = sorted(row)
     if "prompt" in row: row = dict(prompts=row["prompt"]) | row
     named = [p for p in parameters[1:] if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]

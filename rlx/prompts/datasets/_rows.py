@@ -25,8 +25,8 @@ def read_row(columns: dict, name: str, verifier: str) -> records.Prompt:
   """
   if "prompt" not in columns:
     raise ValueError(f"{name}: no column `prompt`; it has {sorted(columns)}: name the one that is "
-                     'asked, as in columns={"prompt": "question"}, or columns.prompt=question on the '
-                     "command line.")
+                     'asked, as in columns={"prompt": "question"}, or columns.prompt=question on '
+                     "the command line.")
   text, messages = columns_lib.read_question(columns["prompt"], f"{name}: column 'prompt'")
   answers: tuple[str, ...] = ("",)
   if "answer" in columns:

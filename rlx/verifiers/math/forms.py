@@ -10,7 +10,8 @@ import re
 from rlx.verifiers.math import expressions as ex, kinds, latex, reading, stated, tables
 from rlx.verifiers.math.latex import Unreadable
 
-_ASKED = {name: re.compile("".join(pattern.splitlines())) for name, pattern in tables.TABLES["forms"].items()}
+_ASKED = {name: re.compile("".join(pattern.splitlines()))
+          for name, pattern in tables.TABLES["forms"].items()}
 _TRANSFORM, _OBJECT = tables.phrase("transform"), tables.phrase("object")
 _LITTLE = "|".join(sorted(tables.words("little_words") - {"a"}))
 # An expression of a question: as in a completion, and products such as 2xy.
