@@ -38,12 +38,29 @@ class Options:
 
 
 @dataclasses.dataclass(frozen=True)
+class _Render:
+  """Renders an observation as `chat.follow` does; remembers some."""
+  tokenizer: tokenizer_io.Tokenizer
+  role: str
+  opening: Sequence[Mapping[str, Any]]
+  tools: list | None
+  _known: dict[str, str] = dataclasses.field(default_factory=dict)
+
+  def __call__(self, text: str) -> str:
+    if text not in self._known:
+      if len(self._known) >= _KNOWN: self._known.clear()
+      self._known[text] = chat.follow(self.tokenizer, self.role, text, self.opening,
+                                      tools=self.tools)
+    return self._known[text]
+
+
+@dataclasses.dataclass(frozen=True)
 class Observations:
   """What the policy reads between two turns.
 
   Attributes:
     before, after: texts around an observation, see `chat.between`; "" without a chat template.
-    render: the text of an observation -> with these around it, as the chat template writes it.
+    render: writes an observation with these around it, as the chat template does; None: as it is.
     limit: tokens of an observation; of a longer one the start is kept, and then `mark`.
   """
   tokenizer: tokenizer_io.Tokenizer
@@ -51,7 +68,10 @@ class Observations:
   after: str
   limit: int
   mark: str
-  render: Callable[[str], str]
+  render: _Render | None
+
+  def _write(self, text: str) -> str:
+    return text if self.render is None else self.render(text)
 
   @functools.cached_property
   def most(self) -> int:
@@ -76,12 +96,12 @@ class Observations:
     if kept > self.limit:
       kept = max(self.limit - len(self._encode(self.mark)), 0)
       text = self.tokenizer.decode(ids[:kept]) + self.mark
-    if self.before or self.after or len(ids) > self.limit: read = self._encode(self.render(text))
+    if self.before or self.after or len(ids) > self.limit: read = self._encode(self._write(text))
     # A template can write more than it is given, as "\\n" for a line break.
     while len(read) > self.most and kept:
       kept = min(max(kept - len(read) + self.most, kept // 2), kept - 1)
       text = self.tokenizer.decode(ids[:kept]) + self.mark
-      read = self._encode(self.render(text))
+      read = self._encode(self._write(text))
     read = read[:self.most]
     return read[1:] if self.before and read[:1] == [last_id] else read
 
@@ -101,23 +121,6 @@ class Observations:
     return self.tokenizer.encode(text, add_bos=False) if text else []
 
 
-@dataclasses.dataclass(frozen=True)
-class _Render:
-  """Renders an observation as `chat.follow` does; remembers some."""
-  tokenizer: tokenizer_io.Tokenizer
-  role: str
-  opening: Sequence[Mapping[str, Any]]
-  tools: list | None
-  _known: dict[str, str] = dataclasses.field(default_factory=dict)
-
-  def __call__(self, text: str) -> str:
-    if text not in self._known:
-      if len(self._known) >= _KNOWN: self._known.clear()
-      self._known[text] = chat.follow(self.tokenizer, self.role, text, self.opening,
-                                      tools=self.tools)
-    return self._known[text]
-
-
 def observations(tokenizer: tokenizer_io.Tokenizer, *, role: str, is_chat: bool, limit: int,
                  mark: str, opening: Sequence[Mapping[str, Any]] = chat.QUESTION,
                  tools: list | None = None) -> Observations:
@@ -128,7 +131,7 @@ def observations(tokenizer: tokenizer_io.Tokenizer, *, role: str, is_chat: bool,
       the mark.
   """
   before = after = ""
-  render: Callable[[str], str] = str
+  render = None
   if is_chat:
     if opening[-1]["role"] == "assistant": opening = opening[:-1]  # The start of a reply.
     before, after = chat.between(tokenizer, role, opening, tools=tools)
