@@ -378,9 +378,8 @@ def test_functions_of_modules_run_in_workers_with_a_deadline(tmp_path, monkeypat
   (tmp_path / "my_reward.py").write_text(
       "import os, time\ndef where(completions, answer):\n"
       "  if 'hang' in completions: time.sleep(60)\n"
-      "  return [float(os.environ['PID'] != str(os.getpid())) for c in completions]")
+      f"  return [float(os.getpid() != {os.getpid()}) for c in completions]")
   monkeypatch.syspath_prepend(str(tmp_path))
-  monkeypatch.setenv("PID", str(os.getpid()))
   where = importlib.import_module("my_reward").where
   rewards, verifiers = rewards_of(where, ["a", "hang", "b"], 2)
   assert rewards.tolist() == [1, 0, 1] and verifiers.failures == dict(timeout=1)

@@ -68,5 +68,6 @@ def hide_words(words: Sequence[str]) -> list[str]:
 
 def _values_of_variables():
   """Values of environment variables whose names say that they are credentials, longest first."""
-  values = {x for name, x in os.environ.items() if _VARIABLES.search(name) and len(x) >= _LEAST}
+  values = {x for name, x in os.environ.items() if _VARIABLES.search(name) and len(x) >= _LEAST
+            and not os.path.exists(x)}  # Such as the folders PWD and OLDPWD.
   return sorted(values - {"default", "disabled", "enabled", "false", "true"}, key=len, reverse=True)

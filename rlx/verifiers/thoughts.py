@@ -20,7 +20,8 @@ def behind(text: str, prompt: "records.Prompt") -> str:
   The marks are those of `prompt.meta["thoughts"]`, in any case; without them those of MARKS.
 
   Example:
-    >>> prompt = records.Prompt("a", "1+1?", "2")
+    >>> import types
+    >>> prompt = types.SimpleNamespace(meta={})
     >>> thoughts.behind("<think>Is it 3?</think> It is 2.", prompt)
     ' It is 2.'
     >>> thoughts.behind("<think>Is it 2", prompt)

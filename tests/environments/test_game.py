@@ -65,7 +65,7 @@ def number_of(prompt):
 @needed
 def test_one_question_has_many_hidden_numbers():
   c = load.load_config("environments/game")
-  texts = types.SimpleNamespace(prompt_ids=lambda p: p.text)
+  texts = types.SimpleNamespace(prompt_ids=lambda p: p.text, start_of_reply=lambda p: "")
   prompts, _ = build_prompts.load_prompts(c, texts, ("train",))
   assert len(prompts) == c.prompts.options.size > 2 * len({p.text for p in prompts})
   first = [p for p in prompts if p.text == prompts[0].text]

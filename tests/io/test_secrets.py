@@ -59,3 +59,10 @@ def test_no_file_of_a_run_has_a_credential(tmp_path, monkeypatch):
   assert again.environment.api_key == HIDDEN
   with pytest.raises(ValueError, match=r"environment.api_key='\(not stored\)': the run's config"):
     build.build(again)
+
+
+def test_a_folder_is_no_credential(monkeypatch, tmp_path):
+  """PWD and OLDPWD are folders, and their names look like that of a password."""
+  for name in ("PWD", "OLDPWD"): monkeypatch.setenv(name, str(tmp_path))
+  assert secrets.hide({"model": {"path": f"{tmp_path}/model"}}) == {
+      "model": {"path": f"{tmp_path}/model"}}
