@@ -98,20 +98,21 @@ def test_what_a_prompt_has():
   assert [m["role"] for m in maths.messages] == ["system", "user"]
   assert maths.text.endswith(r"Present the answer in LaTex format: \boxed{Your answer}")
   assert (maths.verifier, program.verifier) == ("math_answer.boxed", "code_tests.passed")
-  assert program.meta["tests"][0] == dict(input="1 2\n", output="3\n")
-  assert function.meta["tests"] == ["assert add(*[1, 2]) in [3]",
-                                    "assert add(*[[1], [2]]) in [[1, 2]]"]
+  assert program.meta["tests"] == dict(inputs=["1 2\n", "10 20\n"], outputs=["3\n", "30\n"])
+  assert function.meta["tests"] == dict(fn_name="add", inputs=["1\n2", "[1]\n[2]"],
+                                        outputs=["3", "[1, 2]"])
   program, function, method = read("taco")
   assert program.text.endswith("prints to standard output.")
-  assert program.meta["tests"] == [
-      dict(input="1 2\n", output="3\n"), dict(input="3 4\n", output="7\n")]
+  assert program.meta["tests"] == dict(
+      inputs=["1 2\n", ["3 4", ""]], outputs=["3\n", ["7", ""]])
   assert function.text.endswith("Complete this code:\n\ndef add(a, b):\n\t")
-  assert function.meta["tests"][0] == "assert add(*[1, 2]) in [[3], 3]"
-  assert method.meta["tests"][1] == "assert Solution().add(*[[5]]) in [5]"
-  assert len(read("code_contests")[0].meta["tests"]) == 3
+  assert function.meta["tests"] == dict(fn_name="add", inputs=[[1, 2], [-1, 1]],
+                                        outputs=[[3], [0]])
+  assert method.meta["tests"]["outputs"] == [3, 5]
+  assert len(read("code_contests")[0].meta["tests"]["inputs"]) == 3
   few = named("code_contests", columns=dict(tests=1))
-  assert next(build_prompts.read_prompts(few, "train")).meta["tests"] == [
-      dict(input="10 20\n", output="30\n")]
+  assert next(build_prompts.read_prompts(few, "train")).meta["tests"] == dict(
+      inputs=["10 20\n"], outputs=["30\n"])
   assert read("big_math")[0].meta["llama8b_solve_rate"] == 0.875
   whole = dict(test_datasets.PUBLIC["dapo_17k"]["rows"][0])
   whole["prompt"] = whole.pop("source_prompt")  # As BytedTsinghua-SIA/DAPO-Math-17k has it.

@@ -68,7 +68,7 @@ def read_problem(row: Mapping, where: str, *, verifier: str, question: str = "pr
               meta={key: row[key] for key in meta if key in row})
 
 
-def read_program(row: Mapping, where: str, tests: list | str, *, question: str, verifier: str,
+def read_program(row: Mapping, where: str, tests: dict | str, *, question: str, verifier: str,
                  starter_code: str = "", answer: str = "", meta: Iterable[str] = ()) -> Read:
   """A question that is answered by a program, or by a function that begins as `starter_code`.
 
@@ -86,44 +86,25 @@ def read_program(row: Mapping, where: str, tests: list | str, *, question: str, 
               meta={key: row[key] for key in meta if key in row} | dict(tests=tests))
 
 
-def read_tests(given: Any, most: int, starter_code: str = "") -> list | str:
-  """The tests of a JSON text {"inputs", "outputs"} as verifiers/code_tests.py reads them, or why
+def read_tests(given: Any, most: int) -> dict[str, Any] | str:
+  """The tests of a JSON text {"inputs", "outputs"}, which verifiers/code_tests.py reads, or why
   there are none. With "fn_name" they are arguments and results of a function, as APPS has them,
   otherwise the input and output of a program.
 
   Args:
     given: the text, or what it stands for; most: see `Most`.
-    starter_code: with "class Solution", the function is a method of it.
   """
   try:
-    # NaN and Infinity are no Python: int refuses them.
+    # NaN and Infinity are no JSON: int refuses them.
     given = json.loads(given, parse_constant=int) if isinstance(given, str) else given
     pairs = list(zip(given["inputs"], given["outputs"], strict=True))
-    name = given.get("fn_name")
-    if name and "class Solution" in (starter_code or ""): name = f"Solution().{name}"
-    tests = [_call(name, *pair) if name else
-             dict(zip(("input", "output"), map(_join_lines, pair))) for pair in pairs]
-  except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+  except (KeyError, TypeError, ValueError, RecursionError):
     return "with tests that cannot be read"
-  if not tests: return "without tests"
-  longest = sorted(range(len(tests)), key=lambda i: -len(str(pairs[i][0])))[:most]
-  return [tests[i] for i in sorted(longest)]
-
-
-def _call(name, arguments, result):
-  """An assert that a function returns a result, which a list of one value may stand for."""
-  if isinstance(arguments, str):  # A line for each argument, as in Eurus-2-RL-Data.
-    arguments = [json.loads(line, parse_constant=int) for line in arguments.split("\n")]
-    result = json.loads(result, parse_constant=int)
-  if not isinstance(arguments, list): raise TypeError
-  results = [result, *(result if isinstance(result, list) and len(result) == 1 else [])]
-  return f"assert {name}(*{arguments!r}) in {results!r}"
-
-
-def _join_lines(text):
-  if isinstance(text, list): text = "\n".join(text)
-  if not isinstance(text, str): raise TypeError
-  return text
+  if not pairs: return "without tests"
+  longest = sorted(range(len(pairs)), key=lambda i: -len(str(pairs[i][0])))[:most]
+  inputs, outputs = zip(*(pairs[i] for i in sorted(longest)))
+  return dict({k: given[k] for k in ("fn_name",) if given.get(k)}, inputs=list(inputs),
+              outputs=list(outputs))
 
 
 def find_boxed(solution: str) -> str | None:

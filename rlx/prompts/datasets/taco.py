@@ -18,7 +18,7 @@ def prompts(rows, split, *, verifier="code_tests.passed", tests: _published.Most
     starter, given, solutions = (columns_lib.find(row, name, where) for name in (
         "starter_code", "input_output", "solutions"))
     return _published.read_program(
-        row, where, _published.read_tests(given, tests, starter), question="question",
+        row, where, _published.read_tests(given, tests), question="question",
         verifier=verifier, starter_code=starter or "",
         answer=next(iter(json.loads(solutions or "[]")), ""), meta=("difficulty", "source"))
   return _published.make_prompts("taco", rows, split, read)
