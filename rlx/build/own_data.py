@@ -364,10 +364,10 @@ def _read(source: Rows, name: str, key: str, choices: tuple[str, ...], *,
 def _rows_of(source: Rows, key: str, choices: tuple[str, ...]) -> Iterable[Mapping[str, Any]]:
   """The rows of the first split of `choices` that a source has; of a public set by its name, those
   of its training or held-out split, with what its reader makes of them."""
-  if found := sets.find_set(source, key):
+  if public := sets.find_set(source, key):
     config = base.get_config()
     sets.change_source(config, {"prompts.source": source})
-    part = found.split if choices[0] == "train" else found.held_out
+    part = public.split if choices[0] == "train" else public.held_out
     prompts = list(build_prompts.read_prompts(config, part))
     prompts = filters.drop_unjudged(
         prompts, build_prompts.find_problems(config, prompts), f"{source}, split {part}")

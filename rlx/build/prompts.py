@@ -130,7 +130,7 @@ def note_template(texts: texts_lib.Texts, prompts: Sequence[records.Prompt]) -> 
   if not hosts.is_first(): return
   faults: dict[str, str] = {}
   for prompt in {p.source: p for p in reversed(prompts)}.values():
-    own = texts.of(prompt)
+    own = texts.select_source(prompt)
     if isinstance(messages := own.template(prompt), str): continue
     for reply in chat.PROBES: faults |= chat.faults(own.tokenizer, messages, reply)
   if faults:
@@ -193,9 +193,9 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
     """(prompts, {source: number of its rows})."""
     note = functools.partial(report, kind) if report else None
     unread: list[records.Dropped] | None = [] if report else None
-    of = {name: _read_source(name, part, split, at_most, unread)
-          for name, part in sources.items() if (split := find_split(part)) or not name}
-    prompts = [p for some in of.values() for p in some]
+    by_source = {name: _read_source(name, part, split, at_most, unread)
+                 for name, part in sources.items() if (split := find_split(part)) or not name}
+    prompts = [p for some in by_source.values() for p in some]
     for reason in dict.fromkeys(row.reason for row in unread or ()):
       rows = [row for row in unread or () if row.reason == reason]
       if note: note(reason, [*prompts, *rows], prompts)
@@ -209,7 +209,7 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
       kept = filters.drop_unjudged(
           kept, find_problems(c, [p for p in kept if p.is_public]), shown, report=note)
     kept = [dataclasses.replace(p, meta={**p.meta, "begun": texts.start_of_reply(p)}) for p in kept]
-    return kept, {name: len(some) for name, some in of.items()}
+    return kept, {name: len(some) for name, some in by_source.items()}
   train: list[records.Prompt] = []
   held_out: list[records.Prompt] = []
   if "eval" in splits:
@@ -242,11 +242,12 @@ def _check_left(c: keys.Config, counts: Mapping[str, int], prompts: list[records
 def _share_out(prompts: list[records.Prompt], weights: Mapping[str, float],
                n: int) -> list[records.Prompt]:
   """At most `n` prompts, of the sources in proportion to weights."""
-  of = {name: some for name in weights if (some := [p for p in prompts if p.source == name])}
+  by_source = {
+      name: some for name in weights if (some := [p for p in prompts if p.source == name])}
   order = mixture.choose_sources(
-      {name: weights[name] for name in of}, dict.fromkeys(of, 0), min(n, len(prompts)),
-      {name: len(some) for name, some in of.items()})
-  rest = {name: iter(some) for name, some in of.items()}
+      {name: weights[name] for name in by_source}, dict.fromkeys(by_source, 0),
+      min(n, len(prompts)), {name: len(some) for name, some in by_source.items()})
+  rest = {name: iter(some) for name, some in by_source.items()}
   return [next(rest[name]) for name in order]
 
 
@@ -296,13 +297,13 @@ def load_and_check_prompts(c: keys.Config, draw: int, texts: texts_lib.Texts,
 
 def find_problems(c: keys.Config, prompts: list[records.Prompt]) -> dict[str, str]:
   """{id: why a prompt cannot be judged, or is judged by tests that a constant passes}."""
-  found: dict[str, str] = {}
+  problems: dict[str, str] = {}
   for p, problem, constant in inspect_prompts(c, prompts):
     if not problem and constant and not c.verifier.allow_constant:
       problem = (f"its tests are passed by {constant}, whatever is asked: add tests, leave it "
                  "out, or take it with verifier.allow_constant=true")
-    if problem: found.setdefault(p.id, problem)
-  return found
+    if problem: problems.setdefault(p.id, problem)
+  return problems
 
 
 def inspect_prompts(c: keys.Config, prompts: list[records.Prompt]

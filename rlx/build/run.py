@@ -206,7 +206,8 @@ def check_cuts(c: keys.Config, shards: int) -> None:
     raise ValueError(
         f"prompts.per_step={c.prompts.per_step}: must be a multiple of {name}.minibatches="
         f"{c[name].minibatches} x {name}.microbatches={c[name].microbatches} x {rows}; "
-        f"microbatches hold whole groups. Set {' '.join(f'{k}.microbatches={m}' for k, m in fits.items())}.")
+        "microbatches hold whole groups. Set "
+        + " ".join(f"{k}.microbatches={m}" for k, m in fits.items()) + ".")
   for name, n in (("eval.batch", c.eval.batch), ("rollouts.rehearsal", c.rollouts.rehearsal),
                   ("rollouts.oversample x (prompts.per_step - rollouts.rehearsal)",
                    sizes_of(c).draw)):

@@ -33,12 +33,12 @@ def list_sets() -> dict[str, PublicSet]:
     >>> list_sets()["gsm8k"]
     PublicSet(source='hf:openai/gsm8k:main', dataset='gsm8k', split='train', held_out='test')
   """
-  found = {}
+  by_name = {}
   for reader in sorted(m.name for m in pkgutil.iter_modules(datasets.__path__)):
     module = importlib.import_module(f"{datasets.__name__}.{reader}")
     for name, (source, *splits) in getattr(module, "SETS", {}).items():
-      found[name] = PublicSet(source, reader, *splits)
-  return dict(sorted(found.items()))
+      by_name[name] = PublicSet(source, reader, *splits)
+  return dict(sorted(by_name.items()))
 
 
 def find_set(source: Any, key: str = "prompts.source") -> PublicSet | None:
@@ -79,15 +79,15 @@ def fill_prompts(prompts: keys.Config, key: str = "prompts.source") -> str | Non
   Returns:
     the split that the set holds out; None if the source is no name.
   """
-  found = find_set(prompts.source, key)
-  if found is None: return None
+  public = find_set(prompts.source, key)
+  if public is None: return None
   default = base.get_config().prompts
   with prompts.unlocked():
-    prompts.source = found.source
+    prompts.source = public.source
     for name in ("dataset", "split"):
-      if prompts.get(name, default[name]) == default[name]: prompts[name] = getattr(found, name)
+      if prompts.get(name, default[name]) == default[name]: prompts[name] = getattr(public, name)
     prompts.options = _take_options(prompts)
-  return found.held_out
+  return public.held_out
 
 
 def fill(config: keys.Config) -> None:
@@ -109,11 +109,11 @@ def change_source(config: keys.Config, changes: Mapping[str, Any]) -> dict[str, 
   """
   rest = dict(changes)
   if not isinstance(rest.get("prompts.source"), str): return rest
-  prompts, found = config.prompts, find_set(source := rest.pop("prompts.source"))
+  prompts, public = config.prompts, find_set(source := rest.pop("prompts.source"))
   with config.unlocked():
-    prompts.source = source if found is None else found.source
-    if found: prompts.dataset, prompts.split, config.eval.split = found[1:]
-    if found: prompts.columns, prompts.options = {}, {}
+    prompts.source = source if public is None else public.source
+    if public: prompts.dataset, prompts.split, config.eval.split = public[1:]
+    if public: prompts.columns, prompts.options = {}, {}
     else: prompts.options = _take_options(prompts)
   return rest
 

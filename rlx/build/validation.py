@@ -402,11 +402,11 @@ def find_summed_steps(c: keys.Config, methods: methods_lib.Methods) -> dict[str,
   Returns:
     {term that is such a reward: lines about its estimator}; a term of its own estimator only.
   """
-  found: dict[str, list[str]] = {}
+  by_term: dict[str, list[str]] = {}
   for term, (_, reward) in methods.rewards.items():
     is_of_steps = "prm_logps_BT" in reward.fields and reward.options.get("granularity") == "step"
     if c.prm.path is None or term not in methods.estimators or not is_of_steps: continue
-    found[term] = lines = []
+    by_term[term] = lines = []
     name, options = c.advantages[term].name, methods.estimators[term][1].options
     adds_later = getattr(resolve.lookup("advantages", name), "adds_later", False)
     if adds_later and options.get("gamma", 1.0):
@@ -414,4 +414,4 @@ def find_summed_steps(c: keys.Config, methods: methods_lib.Methods) -> dict[str,
     if options.get("include_last"):
       lines.append(f"advantages.{term}.include_last=True rewards the step that states the answer, "
                    "which the verdict covers")
-  return found
+  return by_term

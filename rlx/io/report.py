@@ -1,5 +1,7 @@
 """Prints the figures of a run."""
+from collections.abc import Sequence
 import pathlib
+from typing import Any
 
 
 def format_interval(interval: dict) -> str:
@@ -31,7 +33,6 @@ def print_summary(summary: dict, workdir: pathlib.Path) -> None:
 
 def print_metrics(metrics: dict[str, dict]) -> None:
   """Prints the metrics: one line each, and those at k in a table with one column per k."""
-  from rich import box, console, table  # pylint: disable=g-import-not-at-top
   at_k_rows: dict[str, dict] = {}
   plain = {}
   for name, x in metrics.items():
@@ -43,12 +44,17 @@ def print_metrics(metrics: dict[str, dict]) -> None:
       plain[name] = x
   plain |= {f"{path}  {name}": x for path, numbers in metrics.get("prm", {}).items()
             for name, x in numbers.items()}
-  out = console.Console(width=200, highlight=False)
   for head, rows in (
       (["", "95% interval", "prompts"], [
           [name, format_interval(x), str(x["prompts"])] for name, x in plain.items()]),
       (["k", *map(str, next(iter(at_k_rows.values()), ()))], [
           [name, *map(format_interval, by_k.values())] for name, by_k in at_k_rows.items()])):
-    shown = table.Table(*head, box=box.SIMPLE_HEAD)
-    for row in rows: shown.add_row(*row)
-    if rows: out.print(shown)
+    print_table(head, rows, width=200)
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, width: int) -> None:
+  """Prints a table of values as they are; nothing if it has no rows."""
+  from rich import box, console, table  # pylint: disable=g-import-not-at-top
+  shown = table.Table(*columns, box=box.SIMPLE_HEAD)
+  for row in rows: shown.add_row(*map(str, row))
+  if rows: console.Console(width=width, markup=False, highlight=False, emoji=False).print(shown)

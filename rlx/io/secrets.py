@@ -21,8 +21,8 @@ _VARIABLES = re.compile(r"(?i)(^|_)(key|token|secret|pass|passw(or)?d|passwd|pwd
                         r"credentials?|auth|bearer|dsn)(_|\d|$)")
 _FORMS = re.compile(
     r"(?<![A-Za-z0-9])sk-[\w-]{4,}|\b[sr]k_(?:live|test)_\w{4,}|\bhf_\w{8,}|\bgh[opusr]_\w{8,}"
-    r"|\bgithub_pat_\w{8,}|\bglpat-[\w-]{8,}|\bxox[a-z]-[\w-]{8,}|\bA[KS]IA[0-9A-Z]{12,}|\bAIza[\w-]{20,}"
-    r"|\beyJ[\w-]{8,}\.[\w.-]{8,}|(?<=Bearer )\S+|(?<=://)[^/\s@]+(?=@)"
+    r"|\bgithub_pat_\w{8,}|\bglpat-[\w-]{8,}|\bxox[a-z]-[\w-]{8,}|\bA[KS]IA[0-9A-Z]{12,}"
+    r"|\bAIza[\w-]{20,}|\beyJ[\w-]{8,}\.[\w.-]{8,}|(?<=Bearer )\S+|(?<=://)[^/\s@]+(?=@)"
     r"|(?i:(?<=[?&]key=)|(?<=token=)|(?<=[_-]key=)|(?<=apikey=)|(?<=secret=)|(?<=password=))"
     r"[^&\s'\"]+"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?")

@@ -173,9 +173,9 @@ def warn_of_gap(run: build.Run, metrics: dict, step: int) -> bool:
   dtype = run.sampling.train.config.dtype
   if all(gap <= bound for gap, bound in zip(gaps, sampling.GAPS[dtype])): return False
   if hosts.is_first():
-    found, allowed = (" and ".join(f"{x:.1e}" for x in pair) for pair in (
+    seen, allowed = (" and ".join(f"{x:.1e}" for x in pair) for pair in (
         gaps, sampling.GAPS[dtype]))
-    print(f"rlx: step {step}: log-probs of sampler and trainer differ by {found} (mean, largest); "
+    print(f"rlx: step {step}: log-probs of sampler and trainer differ by {seen} (mean, largest); "
           f"rounding in {dtype} explains {allowed}. `rlx doctor` says what to do.", file=sys.stderr)
   return True
 

@@ -16,8 +16,8 @@ def log_dropped(reason: str, prompts: list[records.Prompt], kept: list[records.P
   left = collections.Counter(p.source for p in kept)
   for source, n in collections.Counter(p.source for p in prompts).items():
     if dropped := n - left[source]:
-      of = source and f" of {source}"
-      logging.warning("%d of %d prompts%s dropped: %s.", dropped, n, of, reason)
+      where = source and f" of {source}"
+      logging.warning("%d of %d prompts%s dropped: %s.", dropped, n, where, reason)
 
 
 def drop_unread(rows: Iterable[records.Prompt | records.Dropped], name: str,

@@ -68,13 +68,13 @@ class Mixture(iterator.PromptIterator):
       ValueError: as `PromptIterator`, or a source of `weights` has no prompts.
     """
     super().__init__(prompts, seed=seed, paired=paired)
-    of: dict[str, list[records.Prompt]] = {name: [] for name in weights or ()}
-    for p in prompts: of.setdefault(p.source, []).append(p)
+    by_source: dict[str, list[records.Prompt]] = {name: [] for name in weights or ()}
+    for p in prompts: by_source.setdefault(p.source, []).append(p)
     self._parts = {name: iterator.PromptIterator(
         some, seed=zlib.crc32(f"{seed}/{name}".encode()), paired=paired)
-                   for name, some in of.items()}
-    self._weights = {name: (weights or {name: len(some)})[name] for name, some in of.items()}
-    self._taken = dict.fromkeys(of, 0)
+                   for name, some in by_source.items()}
+    self._weights = {name: (weights or {name: len(some)})[name] for name, some in by_source.items()}
+    self._taken = dict.fromkeys(by_source, 0)
 
   def take(self, n: int, skip: Iterable[str] = ()) -> list[records.Prompt]:
     """The next `n` prompts, all different and none with an id in `skip`."""

@@ -25,13 +25,13 @@ class Texts:
   # Of the sources of a mixture that have another template or other variables of it.
   sources: Mapping[str, "Texts"] = dataclasses.field(default_factory=dict)
 
-  def of(self, prompt: records.Prompt) -> "Texts":
+  def select_source(self, prompt: records.Prompt) -> "Texts":
     """The Texts of the prompt's source."""
     return self.sources.get(prompt.source, self)
 
   def prompt(self, prompt: records.Prompt) -> str:
     """The text that the model reads for a Prompt."""
-    own, tools = self.of(prompt), list(prompt.tools)
+    own, tools = self.select_source(prompt), list(prompt.tools)
     asked, tokens = own.template(prompt), own.tokenizer
     if not isinstance(asked, str): return tokens.render(asked, tools=tools or None)
     for name in [*tokens.variables, *["tools"] * bool(tools)]:
@@ -48,7 +48,7 @@ class Texts:
 
     That is a last turn of the assistant, which the policy continues, else the text's last word.
     """
-    asked = self.of(prompt).template(prompt)
+    asked = self.select_source(prompt).template(prompt)
     if not isinstance(asked, str) and asked[-1]["role"] == "assistant": return asked[-1]["content"]
     return "".join(self.prompt(prompt).split()[-1:])
 
@@ -76,7 +76,7 @@ class Texts:
   def dialogue(self, prompt: records.Prompt) -> tuple[list[int], list[tuple[str, list[int]]]]:
     """(ids of the prompt, segments) of a prompt whose messages end with a reply; its replies are
     actions. Raises as `chat.split_dialogue`."""
-    own = self.of(prompt)
+    own = self.select_source(prompt)
     first, *texts = chat.split_dialogue(
         own.tokenizer, own.template(prompt), tools=list(prompt.tools) or None)
     opening, segments, context = self.tokenizer.encode(first), [], first

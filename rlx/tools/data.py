@@ -7,6 +7,7 @@ Reads the rows and the tokenizer, but no weights, and compiles nothing.
 """
 import contextlib
 import dataclasses
+import functools
 import json as json_lib
 import pathlib
 import shutil
@@ -19,7 +20,7 @@ from rlx.build import (
     keys, models as build_models, prompts as build_prompts, run as build_run, sets,
     sft as build_sft, verifiers as build_verifiers)
 from rlx.core import records, resolve
-from rlx.io import terminal
+from rlx.io import report, terminal
 from rlx.stages import dialogue, texts as texts_lib
 
 QUANTILES = {"shortest": 0.0, "25%": 0.25, "median": 0.5, "75%": 0.75, "95%": 0.95, "longest": 1.0}
@@ -89,17 +90,17 @@ def _load(config: keys.Config, texts: texts_lib.Texts
           ) -> tuple[dict[str, Split], ValueError | None]:
   """({"train", "eval"}: Split, the refusal that ended the reading or None)."""
   splits = dict(train=Split(), eval=Split())
-  report = lambda name, *args: splits[name].note(*args)
+  note = lambda name, *args: splits[name].note(*args)
   try:
     if config.model.path is None:  # Of `rlx sft`, which needs no prompts for a draw.
-      loaded = build_prompts.load_prompts(config, texts, report=report)
+      loaded = build_prompts.load_prompts(config, texts, report=note)
     else:
       loaded = build_prompts.load_and_check_prompts(
-          config, build_run.sizes_of(config).draw, texts, ("train", "eval"), report=report)
+          config, build_run.sizes_of(config).draw, texts, ("train", "eval"), report=note)
   except ValueError as e:
     if not splits["train"].rows:  # What held-out prompts are refused for is no reason to hide them.
       with contextlib.suppress(ValueError):
-        build_prompts.load_prompts(config, texts, ("train",), report=report)
+        build_prompts.load_prompts(config, texts, ("train",), report=note)
     return splits, e
   for name, used, key, most in (
       ("train", loaded[0], "prompts.limit", config.prompts.limit),
@@ -184,16 +185,11 @@ def _example(texts: texts_lib.Texts, prompt: records.Prompt, ids: list[int],
 
 def _print(figures: dict[str, dict]) -> None:
   """Prints the tables and examples of all splits."""
-  import rich.box  # pylint: disable=g-import-not-at-top
   import rich.console  # pylint: disable=g-import-not-at-top
-  import rich.table  # pylint: disable=g-import-not-at-top
   # A file or pipe has no width of its own.
-  out = rich.console.Console(width=max(120, shutil.get_terminal_size().columns), markup=False,
-                             highlight=False, emoji=False)
-  def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    shown = rich.table.Table(*columns, box=rich.box.SIMPLE_HEAD)
-    for row in rows: shown.add_row(*map(str, row))
-    if shown.row_count: out.print(shown)
+  width = max(120, shutil.get_terminal_size().columns)
+  out = rich.console.Console(width=width, markup=False, highlight=False, emoji=False)
+  table = functools.partial(report.print_table, width=width)
   def lines(text: str) -> str:
     return "\n".join("  " + terminal.line(line) for line in text.replace("\n", "↵\n").split("\n"))
   for name, x in figures.items():

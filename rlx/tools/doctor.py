@@ -185,8 +185,9 @@ def check_batch(run: build.Run, lengths: list[int], constants: dict[str, str | N
   yield draws_suffice(keep_P, run.sizes.draw, run.sizes.trained, collect.max_draws, collect.fill)
   yield answers_fit(rollouts.completion_len_B, is_cut_B, t.completion_tokens)
   asked = [p for p in prompts for _ in range(outcome_PG.shape[1])]
-  yield template_closes([example(t.of(p).tokenizer, t.of(p).template(p), text, t.stops)
-                         for p, text in list(zip(asked, texts))[:EXAMPLES]])
+  yield template_closes([example(own.tokenizer, own.template(p), text, t.stops)
+                         for p, text in list(zip(asked, texts))[:EXAMPLES]
+                         for own in [t.select_source(p)]])
   yield prompts_fit(lengths, t.prompt_tokens)
   if constants: yield no_constant_passes(constants)
   yield base_answers(t.answers(texts), outcome_PG, t.answer)

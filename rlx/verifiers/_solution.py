@@ -46,9 +46,9 @@ def find(text: str, names: Collection[str] = (), reads_input: bool = False) -> s
              for name in map(re.escape, names)]
   def rank(block):
     is_python, code = block
-    found = sum(bool(d.search(code)) for d in defines)
+    n_defined = sum(bool(d.search(code)) for d in defines)
     does = _does_something(code)
-    return (found + bool(reads_input and _READS.search(code)), bool(is_python),
+    return (n_defined + bool(reads_input and _READS.search(code)), bool(is_python),
             does is not False if is_python else bool(does))
   return max(reversed(readable), key=rank, default=(None, ""))[1]
 
@@ -97,10 +97,10 @@ def _closes(line, mark):
 def _quote_after(line, quote):
   """Returns the quotes of the string that is open behind a line, if `quote` is before it."""
   at = 0
-  while found := (_INSIDE[quote] if quote else _TOKEN).search(line, at):
-    at = found.end()
-    if quote: quote = None if found[0] == quote else quote
-    elif found[0] in _INSIDE: quote = found[0]
+  while token := (_INSIDE[quote] if quote else _TOKEN).search(line, at):
+    at = token.end()
+    if quote: quote = None if token[0] == quote else quote
+    elif token[0] in _INSIDE: quote = token[0]
   return quote
 
 

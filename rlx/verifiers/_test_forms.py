@@ -130,8 +130,8 @@ def _dict(where, test, meta):
 def _function_of(test, meta):
   """Returns the name of the function that a test calls, None if nothing names it."""
   of_test, of_row = (_load(x.get("metadata")) for x in (test, meta))
-  named = [test.get("fn_name"), *(of.get("func_name") for of in (of_test, of_row)
-                                  if isinstance(of, Mapping)),
+  named = [test.get("fn_name"), *(x.get("func_name") for x in (of_test, of_row)
+                                  if isinstance(x, Mapping)),
            *(meta.get(key) for key in ("entry_point", "fn_name", "func_name"))]
   name = next((name for name in named if name), None)
   return name.rpartition(".")[2] if isinstance(name, str) else None

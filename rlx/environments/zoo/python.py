@@ -21,8 +21,8 @@ Questions, with whole numbers a, b, c:
 Programs run in the sandbox of verifiers/sandbox/sandbox.py, each in a process of its own, which
 cannot reach files of the user, the network or other processes. A call takes 0.05 s of CPU time to
 start, at most total_s to run, and a few seconds more if the machine is slow to start or end it.
-What a program printed is remembered per process, so repetitions are fast. A program that reads the clock,
-random bytes, addresses or the order of a set does not always print the same.
+What a program printed is remembered per process, so repetitions are fast. A program that reads
+the clock, random bytes, addresses or the order of a set does not always print the same.
 """
 import functools
 import re

@@ -53,10 +53,10 @@ def read_problem(row: Mapping, where: str, *, verifier: str, question: str = "pr
   if columns_lib.is_missing(given) or given == []: return "without an answer"
   text, messages = columns_lib.read_question(text, where)
   answers = columns_lib.read_answers(given, where)
-  found = [find_boxed(a) if is_solution or re.search(r"\\f?box", a) else a.strip()
-           for a in answers]
-  right = tuple(filter(None, found))
-  if len(right) < len(found): return r"without a closed \boxed{}"
+  stated = [find_boxed(a) if is_solution or re.search(r"\\f?box", a) else a.strip()
+            for a in answers]
+  right = tuple(filter(None, stated))
+  if len(right) < len(stated): return r"without a closed \boxed{}"
   kind, first = str(row.get("question_type")).lower(), right[0]
   if kind == "proof" or first.lower() == "proof": return "proofs"
   if first.lower() == "notfound": return "without an answer"

@@ -22,6 +22,6 @@ def prompts(rows, split, *, math="math_answer.boxed", code="code_tests.passed",
     if columns_lib.find(row, "ability", where) == "math":
       return _published.read_problem(row, where, question="prompt", answer=answer, verifier=math,
                                      meta=meta)
-    found = _published.read_tests(columns_lib.find(row, answer, where), tests)
-    return _published.read_program(row, where, found, question="prompt", verifier=code, meta=meta)
+    kept = _published.read_tests(columns_lib.find(row, answer, where), tests)
+    return _published.read_program(row, where, kept, question="prompt", verifier=code, meta=meta)
   return _published.make_prompts("eurus_2_rl", rows, split, read)

@@ -212,7 +212,8 @@ def _number(line, is_marked):
   before = line[:start]
   if _BOUND.search(before if start == stretches[0][0] else before[-40:]): return None
   phrase = before[max((m.end() for m in _COPULA.finditer(before)), default=0):]
-  if _PART_OF.search(phrase) or (of := _OF.search(phrase)) and not _is_quantity(*of.groups()):
+  if _PART_OF.search(phrase) or (whole := _OF.search(phrase)) and not _is_quantity(
+      *whole.groups()):
     return None
   if _CONTINUES.match(line, end) or _LEADS_ON.search(before): return None
   return (_clean(line[start:end]) or "") + _unit(line, start, end)

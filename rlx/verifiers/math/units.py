@@ -99,9 +99,9 @@ def find_asked(question):
   """Returns the units that a question asks for: "in km/h", "how many cubic metres", 多少千克."""
   words = context(question)
   for sentence in reversed(_SENTENCES.split(_WRAPPED.sub(" ", question))):
-    found = (_find_unit(match[2], words if match[1].lower().startswith("how") else frozenset())
+    units = (_find_unit(match[2], words if match[1].lower().startswith("how") else frozenset())
              for match in _ASKED.finditer(sentence))
-    if asked := tuple(unit for unit in found if unit is not None): return asked
+    if asked := tuple(unit for unit in units if unit is not None): return asked
   return ()
 
 

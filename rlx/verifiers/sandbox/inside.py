@@ -496,8 +496,8 @@ class Exceptions:
     """
     kind = None
     for module, name in reversed(classes):
-      found = None if module == "__main__" else getattr(sys.modules.get(module), name, None)
-      if isinstance(found, type) and issubclass(found, (Exception, SystemExit)): kind = found
+      known = None if module == "__main__" else getattr(sys.modules.get(module), name, None)
+      if isinstance(known, type) and issubclass(known, (Exception, SystemExit)): kind = known
       elif kind: kind = self._classes.setdefault((name, kind), type(name, (kind,), {}))
     if kind is None or issubclass(kind, self._UNHEARD): raise Refused("no exception of a test")
     error = kind.__new__(kind, *(arguments := decode(arguments)))
@@ -829,14 +829,14 @@ def inspect_tests(tests):
 def find_raised(source):
   """Returns the JSON of the exceptions that tests may wait for, with which solutions may end."""
   if not re.search("[rR]aises|except|suppress", source): return []
-  found = []
+  raised = []
   for name in dict.fromkeys(re.findall(r"\b[A-Z]\w+(?:Error|Exception|Exit)\b|\bException\b",
                                        source)):
     kind = getattr(builtins, name, None)
     classes = kind.__mro__[:-2] if isinstance(kind, type) else (Exception,)
-    found.append(["raised", [["solution", name]] * (kind is None) + [
+    raised.append(["raised", [["solution", name]] * (kind is None) + [
         ["builtins", c.__name__] for c in classes], ["tuple", []], ""])
-  return found
+  return raised
 
 
 def find_contradictions(tests):
