@@ -19,27 +19,24 @@ def find(text: str, names: Collection[str] = (), reads_input: bool = False) -> s
   Of the closed blocks, it is the one that defines most of the names that its tests use or, for a
   program, that reads its input; of several the last. Blocks in Python come before those without
   a language; other languages are read only if there are no others. Without a block, it is the
-  text. If a thought stands before, the answer follows </think>.
+  text.
 
   A line ``` within a string of the code closes no block. If the prompt has opened the block, the
   text begins with code, which ends at the first ```.
 
   Args:
-    text: of a completion.
+    text: of a completion, behind its thoughts.
     names: of functions and classes that its tests use.
     reads_input: the tests give a program something to read.
   Returns:
-    The code; "" if a block was opened but none was closed, or a thought was not closed.
+    The code; "" if a block was opened but none was closed.
 
   Example:
     >>> find("```python\ndef f(x): return x\n```\nIt prints:\n```\n3\n```", ["f"])
     'def f(x): return x'
   """
-  head, mark, answer = text.rpartition("</think>")
-  if not mark and text.lstrip().startswith("<think>"): return ""
-  lines = (answer if mark else head or answer).split("\n")
-  blocks, is_fenced = _split(lines)
-  if not is_fenced: return "\n".join(lines)
+  blocks, is_fenced = _split(text.split("\n"))
+  if not is_fenced: return text
   readable = [block for block in blocks if block[0] is not None] or blocks
   defines = [re.compile(rf"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+{name}\b|"
                         rf"^{name}[ \t]*(?::[^=\n]*)?=(?!=)", re.MULTILINE)
