@@ -153,7 +153,11 @@ def measure_prm(run: build.Run, state: records.TrainState,
   steps = prm_sets.score(run, state, [x.prompt for x in rows], [x.ids for x in rows])
   scores = prm_sets.scores(steps)
   outcome_PG = np.reshape([x.verdict for x in rows], (-1, size))
-  metrics = at_k.at_k(outcome_PG, run.texts.answers([x.row["completion"] for x in rows]), scores)
+  # What the texts of the prompts have of the replies, as `Texts.start_of_reply`.
+  words = [run.texts.tokenizer.decode(x.prompt).split() for x in rows]
+  prompts = [records.Prompt("", "", meta=dict(begun="".join(w[-1:]))) for w in words]
+  answers = run.texts.answers([x.row["completion"] for x in rows], prompts)
+  metrics = at_k.at_k(outcome_PG, answers, scores)
   label_B = np.array([x.row.get("label") for x in rows], float)  # None is NaN.
   metrics["prm"] = {"held out": prm_sets.compare_sampled(scores, outcome_PG)}
   if not np.isnan(label_B).all():

@@ -145,10 +145,11 @@ def scores_BE(prompts: Prompts, texts: Sequence[str], verify: Verify, *,
   return np.stack([verify(path, prompts, texts) for path in verifiers], axis=1)
 
 
-@field(np.int32, options=dict(pattern="eval.answer"))
-def answer_B(texts: Sequence[str], *, pattern: str) -> np.ndarray:
+@field(np.int32, options=dict(pattern="eval.answer", marks="verifier.thoughts"))
+def answer_B(texts: Sequence[str], prompts: Prompts, *, pattern: str,
+             marks: Sequence[str]) -> np.ndarray:
   """Number of the stated answer, equal where answers are equal; -1: none is stated."""
-  return answers_lib.ids(answers_lib.find_stated_answers(texts, pattern))
+  return answers_lib.ids(answers_lib.find_stated_answers(texts, prompts, pattern, marks))
 
 
 @field(np.int32, options=dict(group="rollouts.per_prompt"), needs={"prompts.paired": False})

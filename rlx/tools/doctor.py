@@ -190,13 +190,13 @@ def check_batch(run: build.Run, lengths: list[int], constants: dict[str, str | N
                          for own in [t.select_source(p)]])
   yield prompts_fit(lengths, t.prompt_tokens)
   if constants: yield no_constant_passes(constants)
-  yield base_answers(t.answers(texts), outcome_PG, t.answer)
+  yield base_answers(t.answers(texts, asked), outcome_PG, t.answer)
   if rollouts.turn_BT is None:
     yield masks_cover_eos(ids, mask_BT, rollouts.finish_B, logps_BT, t.tokenizer.eos_ids)
   yield sampler_agrees(rollouts.sampler_logps_BT, logps_BT, mask_BT,
                        run.passes.models["policy"].dtype, run.methods.anneal(0) is not None)
   if outcome_PG.shape[1] > 1:
-    yield verdicts_leave_room(outcome_PG, t.answers(texts), run.sizes.rows, score_PG)
+    yield verdicts_leave_room(outcome_PG, t.answers(texts, asked), run.sizes.rows, score_PG)
     if process_terms(run): yield prm_ranks(score_PG, outcome_PG)
 
 

@@ -73,8 +73,8 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
     finishes.append(rollouts.finish_B)
   outcome_PG, finish_B = np.concatenate(outcomes)[:n], np.concatenate(finishes)[:n * g]
   texts = [run.texts.tokenizer.decode(ids) for ids in completions[:n * g]]
-  answers = run.texts.answers(texts)
   prompts_B = [p for p in run.eval_prompts for _ in range(g)]
+  answers = run.texts.answers(texts, prompts_B)
   steps = prm_sets.score(run, state, list(map(run.texts.prompt_ids, prompts_B)),
                          completions[:n * g]) if has_prm else {}
   scores = prm_sets.scores(steps)

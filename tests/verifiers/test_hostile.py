@@ -105,14 +105,14 @@ def test_parsers_take_any_text(text, boxes):
     box = _boxed.last(t)
     assert box is None or box in t and box.count("{") - box.count("\\{") >= 0
   assert _boxed.last(text.replace("\\", "") + r"\boxed{7}") == "7"
-  stated = answers.find_stated_answers([text, "#7"], "#(.)")
+  stated = answers.find_stated_answers([text, "#7"], [MATH] * 2, "#(.)")
   assert stated[0] is None or len(stated[0]) == 1
   assert stated[1] == "7" and answers.ids(stated)[1] >= 0
   ends = steps.boundaries(text, "\n")
   assert ends == sorted(set(ends)) and (not text or (ends or [len(text)])[-1] <= len(text))
   tokens = steps.token_ends(ends, list(text))
   assert tokens == [e - 1 for e in ends]
-  code = text.replace("`", "").replace("</think>", "").strip()
+  code = text.replace("`", "").strip()
   assert _solution.find(f"```\n{code}\n```") == code
   assert all(line in text for line in _solution.find(text).split("\n"))
 
