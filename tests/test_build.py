@@ -1,5 +1,4 @@
 """What build makes of a config: slots, scores of steps, optimizers; and what it refuses."""
-import json
 
 import jax
 import numpy as np
@@ -105,7 +104,11 @@ def test_step_scores_are_on_the_steps_of_the_text():
 
 @pytest.mark.parametrize("changes, message", [
     (dict(prompts__columns=dict(verifier="math_answer.boxed")),
-     r"^verifier.workers=0: math_answer.boxed \(prompt '.*'\) .* set verifier.workers >= 1"),
+     r"^verifier.workers=0: math_answer.boxed \(prompts.columns.verifier\) .* set verifier.workers"),
+    (dict(prompts__columns={}),  # The default of the data set.
+     r"^verifier.workers=0: math_answer.final \(prompts.columns.verifier\)"),
+    (dict(environment__name="tests.environments.counting:Counting", episodes__workers=0),
+     "^episodes.workers=0: a step of tests.environments.counting:Counting may run for ever"),
     (dict(verifier__scores=("gym_task.answer",)),
      r"^verifier.workers=0: gym_task.answer \(verifier.scores\)"),
     (dict(verifier__steps="math_answer.boxed", rollouts__step_separator=";"),
@@ -113,14 +116,12 @@ def test_step_scores_are_on_the_steps_of_the_text():
     (dict(eval__prm_sets=("math_answer.boxed",), rollouts__step_separator=";"),
      r"^verifier.workers=0: math_answer.boxed \(eval.prm_sets\)"),
     (dict(prompts__columns=dict(verifier="chain.anser")),
-     "^prompt '.*': verifier.name='chain.anser'.*'answer'")])
-def test_what_the_pool_cannot_run_is_refused_at_startup(tmp_path, changes, message):
+     "^prompts.columns.verifier: verifier.name='chain.anser'.*'answer'")])
+def test_what_the_pool_cannot_run_is_refused_before_the_data_is_read(tmp_path, changes, message):
   c = quickstart.get_config("smoke")
   c.prompts.options.size = 64
   if "prompts__columns" in changes:
-    rows = [dict(question=f"{a}{op}{b}=", answer="7") for a in "0123" for op in "Mm" for b in "67"]
-    for split, some in (("train", rows[::2]), ("test", rows[1::2])):
-      (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in some))
+    for split in ("train", "test"): (tmp_path / f"{split}.jsonl").write_text("no row")
     c.prompts.source, c.prompts.options = f"jsonl:{tmp_path}/{{split}}.jsonl", {}
     c.prompts.dataset, c.prompts.per_step, c.eval.prompts = "jsonl", 4, 4
   for key, value in changes.items():

@@ -111,10 +111,10 @@ def test_ppr_renorm():
 
 
 def test_ftrl():
-  # Turns 0 have the prompt as their history and the rewards 1 and 0; turns 1 are alone.
+  # Turns 0 have the prompt as their history and the returns 1 + 1 and 1/2; turns 1 are alone.
   got_BT = advantages("ftrl", **of_turns(
       [[1, 1], [0, 1/2]], turn_prefix_BT=np.array([[0, 0, 1, 1], [0, 0, 2, 2]])))
-  np.testing.assert_allclose(got_BT, per_turn([1, 0], [-1, 0]), atol=1e-6)
+  np.testing.assert_allclose(got_BT, per_turn([3/2, 0], [-3/2, 0]), atol=1e-6)
 
 
 def test_gigpo():

@@ -6,6 +6,7 @@ model's tokenizer.
 """
 from collections.abc import Sequence
 import functools
+import inspect
 import re
 from typing import Any, NoReturn
 
@@ -19,9 +20,10 @@ from rlx.build import (
     prompts as build_prompts)
 from rlx.core import fields, records, resolve
 from rlx.core.options import flatten
+from rlx.environments import runner
 from rlx.io import rows as io_rows, secrets, trackers
 from rlx.stages import host_fields, methods as methods_lib, texts as texts_lib
-from rlx.verifiers import judge
+from rlx.verifiers import judge, pool
 
 _TOY_TOKENS = 512  # A vocabulary of characters is smaller.
 _ROWS = 2**20  # Completions of a step: methods hold a few arrays with so many rows.
@@ -79,6 +81,24 @@ def _check_functions(c: keys.Config) -> None:
     with build_prompts.name_source(name):
       build_prompts.bind_template(part)
       io_rows.check(part.prompts.source, part.prompts.options.to_dict())
+  _check_workers(c)
+
+
+def _check_workers(c: keys.Config) -> None:
+  """Refuses 0 workers where they are needed, before the data is read."""
+  checked = pool.Pool(c.verifier.workers, c.verifier.timeout_s)
+  checked.require(verifiers(c))
+  if c.environment.name is not None:
+    options = {k: v for k, v in c.environment.to_dict().items() if k != "name"}
+    return runner.check(c.environment.name, options, c.episodes.workers)
+  if c.verifier.workers: return
+  for name, part in build_prompts.list_sources(c).items():
+    with build_prompts.name_source(name):
+      # What the config names for the prompts, or else what their data set has by default.
+      option = inspect.signature(build_prompts.bind_dataset(part)[1]).parameters.get("verifier")
+      path = part.prompts.columns.get("verifier", option and option.default)
+      if isinstance(path, str) and "." in path and ":" not in path:
+        checked.require({path: "prompts.columns.verifier"})
 
 
 def verifiers(c: keys.Config) -> dict[str, str]:
