@@ -29,4 +29,7 @@ def get_config(arg=""):
   c.advantages = dict(outcome=dict(name="temporal.gae", gamma=1.0, lam=1.0),   # P
                       whiten=True)                 # C verl's PPO
   c.value.optimizer.lr = c.learner.optimizer.lr    # O equal to the policy's (C 5e-6 and 1e-6)
+  # C trestad/Noisy-Rewards-in-Learning-to-Reason verl/verl/trainer/ppo/core_algos.py, which has no
+  # other mode.
+  c.learner.aggregation = "token-mean"
   return c
