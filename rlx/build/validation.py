@@ -327,13 +327,13 @@ def _warn_cancelled(c: keys.Config, methods: methods_lib.Methods) -> None:
   Only where the term is estimated by itself: in a sum it shifts the other terms.
   """
   for term, spec in c.rewards.items():
-    entry, spec = term if term in methods.estimators else "total", dict(spec)
+    entry = term if term in methods.estimators else "total"
     if entry == "total" and len(c.rewards) + methods.has_kl_reward > 1: continue
     reward = resolve.lookup("rewards", spec["name"])
     name = c.advantages[entry].name
     for attribute, options, left in getattr(reward, "cancelled", ()):
       if getattr(resolve.lookup("advantages", name), attribute, False) and (
-          options.items() <= spec.items()):
+          options.items() <= methods.rewards[term][1].options.items()):
         logging.warning("rewards.%s.name=%r: advantages.%s.name=%r leaves %s; an estimator such as "
                         "batch.reinforce keeps it.", term, spec["name"], entry, name, left)
 
