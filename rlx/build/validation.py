@@ -229,6 +229,8 @@ def _check_steps(c: keys.Config, methods: methods_lib.Methods) -> None:
   if c.rollouts.step_separator == "":
     _require_off(c, "with rollouts.step_separator='', as it cuts texts, not tokens", {
         "eval.prm_sets": (), "train_prm.labels": None})
+  if c.train_prm.labels is None:
+    _require_off(c, "without train_prm.labels", {"train_prm.balanced": False})
   if c.rollouts.step_separator is not None: return
   needing = [f"{key}={path!r}" for path, key in verifiers(c).items() if key != "verifier.scores"]
   if c.train_prm.labels is not None: needing.append("train_prm.labels")
