@@ -174,18 +174,21 @@ def test_balanced_classes_have_half_of_the_loss_each(implicit):
   placed = train_prm._place(run, state, stages.annotate(run, state, rollouts, outcome_B), labels_BT)
   part = next(stage.learner.make_minibatches(placed))
 
-  def gradient(stage):
-    """Of the head's bias, added up over microbatches; at a score of 0 it is w (1/2 - y)."""
+  def gradient(stage, cuts):
+    """Of the head, added up over microbatches; of the bias it is w (1/2 - y) at a score of 0."""
     whole = stage.learner.add_whole(state.prm, part, stage._weigh, None)
-    half = len(labels_BT) // 2
-    return sum(jax.grad(lambda params: stage._loss(records.join(state.frozen, params), jax.tree.map(
-        lambda x: x[rows], whole))[0].total)(state.prm)["value"]["b_1"][0]
-               for rows in (slice(half), slice(half, None)))
+    grads = [jax.grad(lambda params: stage._loss(
+        records.join(state.frozen, params), jax.tree.map(lambda x: x[rows], whole))[0].total)(
+            state.prm)["value"] for rows in np.split(np.arange(len(labels_BT)), cuts)]
+    return jax.tree.map(lambda *x: np.sum(x, axis=0), *grads)
 
   labels = labels_BT[~np.isnan(labels_BT)]
   assert 0 < labels.mean() < 1 and labels.mean() != .5
-  assert gradient(stage) == pytest.approx(0, abs=1e-4)
-  assert gradient(dataclasses.replace(stage, balanced=False)) == pytest.approx(
+  balanced = gradient(stage, [4])
+  assert balanced["b_1"][0] == pytest.approx(0, abs=1e-4)
+  # The classes are counted in the whole minibatch, however it is cut.
+  np.testing.assert_allclose(balanced["w_D1"], gradient(stage, [])["w_D1"], atol=1e-4)
+  assert gradient(dataclasses.replace(stage, balanced=False), [4])["b_1"][0] == pytest.approx(
       (.5 - labels).sum(), rel=1e-5)
 
 

@@ -37,7 +37,7 @@ def check(c: keys.Config, methods: methods_lib.Methods) -> None:
   _check_secrets(c)
   _check_functions(c)
   _check_rollouts(c, methods)
-  _check_episodes(c)
+  _check_episodes(c, methods)
   _check_paired(c, methods)
   _check_kl(c, methods)
   _check_model(c, methods)
@@ -125,7 +125,7 @@ def _require_off(c: keys.Config, why: str, values: dict[str, Any]) -> None:
     if options_lib.setting(c)(key) != off: _refuse(c, key, f"{off} {why}")
 
 
-def _check_episodes(c: keys.Config) -> None:
+def _check_episodes(c: keys.Config, methods: methods_lib.Methods) -> None:
   """Refuses what has no meaning where a prompt has a dialogue instead of a completion, and the
   reverse."""
   if c.environment.name is not None:
@@ -133,6 +133,9 @@ def _check_episodes(c: keys.Config) -> None:
         "rollouts.demonstration.name": None, "rollouts.budget.name": None,
         "rollouts.rehearsal": 0, "train_prm.labels": None, "eval.prm_sets": (),
         "likelihood.separator": None})
+    for key in methods.find_requiring("prefix_scores_BT"):
+      _refuse(c, f"{key}.name", "scores of prefixes are those of single completions, and not with "
+              f"environment.name={c.environment.name!r}")
     for name, part in build_prompts.list_sources(c).items():
       if part.prompts.template != c.prompts.template:
         raise ValueError(f"prompts.mixture.{name}.template: that of prompts.template with "
