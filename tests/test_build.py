@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from configs import base, quickstart
+from configs.papers import red
 from rlx import build
 from rlx.build import (
-    models as build_models, prompts as build_prompts, run as run_lib, updates as updates_lib)
+    methods as build_methods, models as build_models, prompts as build_prompts, run as run_lib,
+    updates as updates_lib, verifiers as build_verifiers)
 from rlx.core import records
 from rlx.io import tokenizer, weights
 from rlx.learner import sharding
@@ -101,6 +103,14 @@ def test_scores_of_prefixes():
     np.testing.assert_array_equal(got_BT, expected_BT)
   assert asked[1] == ("grade", list("aac"), ["7;", "7;3#3", "2"])
   assert len(asked[0][2]) == 6
+
+
+def test_a_scorer_of_prefixes_reads_the_text_alone():
+  c = red.get_config("smoke")
+  pool = types.SimpleNamespace(fields_of=lambda path: ("finish_B",),
+                               lookup=lambda path: stages.score)
+  with pytest.raises(ValueError, match=r"^verifier.scores=\('chain.step_share',\): one that reads"):
+    build_verifiers.prompt_rows_of(c, build_methods.resolve_methods(c), None, pool, [])
 
 
 def test_step_scores_are_on_the_steps_of_the_text():

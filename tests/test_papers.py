@@ -101,7 +101,7 @@ def test_oprl():
   # Leave-one-out of the verdicts is 1 and -1. A turn gets its own reward alone, not later ones.
   ratio_BT = np.array([[1., 2., 1., 0.], [0., 1., 0., -1.]])
   got_BT = advantages("oprl", **of_turns([[0, 0], [0, 0]], prm_logps_BT=ratio_BT,
-                                         prm_ref_logps_BT=np.zeros((2, 4)),
+                                         prm_old_logps_BT=ratio_BT, prm_ref_logps_BT=0 * ratio_BT,
                                          prm_beta_B=np.full(2, .5)))
   np.testing.assert_allclose(got_BT, per_turn([1 + .5 * 2, 1], [-1, -1 - .5 * 2]), atol=1e-6)
 

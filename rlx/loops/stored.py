@@ -114,7 +114,7 @@ def label(path: str | os.PathLike, run: build.Run, state: records.TrainState,
         tokens[i] = tokens.get(i, 0) + int(length)
     rows = []
     for i, (x, columns) in enumerate(zip(completions[start:stop], ends), start):
-      own = dict(start=value[first[x.group], _START]) if with_start else {}
+      own: dict = dict(start=value[first[x.group], _START]) if with_start else {}
       if "values" not in x.row:
         own["values"] = [*(value[i, column] for column in columns[:-1]), _number(x.verdict)]
       rows.append(x.row | own | dict(
