@@ -554,6 +554,7 @@ def declared():
       # Monte-Carlo labels of steps of this kind.
       labels=Option(placeholder(str), "rlx.rewards.step_labels:KINDS"),
       step_rollouts=Option(8, GROUP),      # completions sampled after each step for its label
+      balanced=False,  # whether right and wrong steps have half of the head's loss each
       # Stops using completions once this many tokens were sampled for their labels; None: no limit.
       max_sampled=Option(placeholder(int), whole(1, 10**15)),
   )

@@ -1,13 +1,16 @@
 """What build makes of a config: slots, scores of steps, optimizers; and what it refuses."""
+import types
 
 import jax
 import numpy as np
 import pytest
 
 from configs import base, quickstart
+from configs.papers import red
 from rlx import build
 from rlx.build import (
-    models as build_models, prompts as build_prompts, run as run_lib, updates as updates_lib)
+    methods as build_methods, models as build_models, prompts as build_prompts, run as run_lib,
+    updates as updates_lib, verifiers as build_verifiers)
 from rlx.core import records
 from rlx.io import tokenizer, weights
 from rlx.learner import sharding
@@ -77,6 +80,36 @@ def step_scores(verdicts, rollouts, tokens):
   columns = host_fields.columns_of_steps(padding.completions(rollouts), tokens, ";")
   return host_fields.step_scores_BT(columns, None, None, rollouts, lambda *_: verdicts,
                                     verifier="steps")
+
+
+def test_scores_of_prefixes():
+  """Of the first verifier, on the last token of each step; EOS is no step."""
+  tokens = tokenizer.characters("0123456789;#")
+  texts, prompts = ["7;3#3", "", "2"], [records.Prompt(id=i, text="", answer="") for i in "abc"]
+  completions = [[*tokens.encode(t), tokens.eos_ids[0]] for t in texts]
+  rollouts = types.SimpleNamespace(sampler_logps_BT=np.zeros((3, 7)))
+  asked = []
+  def verify(path, prompts, prefixes):
+    asked.append((path, [p.id for p in prompts], prefixes))
+    return [nan if p == "7;3" else len(p) / 8 for p in prefixes]
+  for separator, columns in (("", [0, 1, 2, 3, 4]), (";", [1, 4])):
+    steps = host_fields.columns_of_steps(completions, tokens, separator)
+    got_BT = host_fields.prefix_scores_BT(steps, completions, prompts, tokens, rollouts, verify,
+                                          verifiers=("grade", "other"))
+    expected_BT = np.zeros((3, 7))
+    expected_BT[0, columns] = [nan if c == 2 else (c + 1) / 8 for c in columns]
+    expected_BT[2, 0] = 1 / 8
+    np.testing.assert_array_equal(got_BT, expected_BT)
+  assert asked[1] == ("grade", list("aac"), ["7;", "7;3#3", "2"])
+  assert len(asked[0][2]) == 6
+
+
+def test_a_scorer_of_prefixes_reads_the_text_alone():
+  c = red.get_config("smoke")
+  pool = types.SimpleNamespace(fields_of=lambda path: ("finish_B",),
+                               lookup=lambda path: stages.score)
+  with pytest.raises(ValueError, match=r"^verifier.scores=\('chain.step_share',\): one that reads"):
+    build_verifiers.prompt_rows_of(c, build_methods.resolve_methods(c), None, pool, [])
 
 
 def test_step_scores_are_on_the_steps_of_the_text():

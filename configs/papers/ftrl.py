@@ -34,4 +34,6 @@ def get_config(arg=""):
   c.advantages = dict(total=dict(name="turns.prefix", gamma=1.0), whiten=False)  # O
   c.kl.coef, c.kl.kind, c.kl.place = 0.001, "k3", "loss"  # C
   c.learner.entropy_coef = 0.001  # C
+  # C bytedance/FTRL Code/verl/trainer/config/ppo_trainer.yaml.
+  c.learner.aggregation = "seq-mean-token-mean"
   return c

@@ -39,7 +39,7 @@ def check(c: keys.Config, methods: methods_lib.Methods) -> None:
   _check_secrets(c)
   _check_functions(c)
   _check_rollouts(c, methods)
-  _check_episodes(c)
+  _check_episodes(c, methods)
   _check_paired(c, methods)
   _check_kl(c, methods)
   _check_model(c, methods)
@@ -145,7 +145,7 @@ def _require_off(c: keys.Config, why: str, values: dict[str, Any]) -> None:
     if options_lib.setting(c)(key) != off: _refuse(c, key, f"{off} {why}")
 
 
-def _check_episodes(c: keys.Config) -> None:
+def _check_episodes(c: keys.Config, methods: methods_lib.Methods) -> None:
   """Refuses what has no meaning where a prompt has a dialogue instead of a completion, and the
   reverse."""
   if c.environment.name is not None:
@@ -153,6 +153,9 @@ def _check_episodes(c: keys.Config) -> None:
         "rollouts.demonstration.name": None, "rollouts.budget.name": None,
         "rollouts.rehearsal": 0, "train_prm.labels": None, "eval.prm_sets": (),
         "likelihood.separator": None})
+    for key in methods.find_requiring("prefix_scores_BT"):
+      _refuse(c, f"{key}.name", "scores of prefixes are those of single completions, and not with "
+              f"environment.name={c.environment.name!r}")
     for name, part in build_prompts.list_sources(c).items():
       if part.prompts.template != c.prompts.template:
         raise ValueError(f"prompts.mixture.{name}.template: that of prompts.template with "
@@ -249,6 +252,8 @@ def _check_steps(c: keys.Config, methods: methods_lib.Methods) -> None:
   if c.rollouts.step_separator == "":
     _require_off(c, "with rollouts.step_separator='', as it cuts texts, not tokens", {
         "eval.prm_sets": (), "train_prm.labels": None})
+  if c.train_prm.labels is None:
+    _require_off(c, "without train_prm.labels", {"train_prm.balanced": False})
   if c.rollouts.step_separator is not None: return
   needing = [f"{key}={path!r}" for path, key in verifiers(c).items() if key != "verifier.scores"]
   if c.train_prm.labels is not None: needing.append("train_prm.labels")
@@ -347,13 +352,13 @@ def _warn_cancelled(c: keys.Config, methods: methods_lib.Methods) -> None:
   Only where the term is estimated by itself: in a sum it shifts the other terms.
   """
   for term, spec in c.rewards.items():
-    entry, spec = term if term in methods.estimators else "total", dict(spec)
+    entry = term if term in methods.estimators else "total"
     if entry == "total" and len(c.rewards) + methods.has_kl_reward > 1: continue
     reward = resolve.lookup("rewards", spec["name"])
     name = c.advantages[entry].name
     for attribute, options, left in getattr(reward, "cancelled", ()):
       if getattr(resolve.lookup("advantages", name), attribute, False) and (
-          options.items() <= spec.items()):
+          options.items() <= methods.rewards[term][1].options.items()):
         logging.warning("rewards.%s.name=%r: advantages.%s.name=%r leaves %s; an estimator such as "
                         "batch.reinforce keeps it.", term, spec["name"], entry, name, left)
 

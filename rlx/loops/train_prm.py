@@ -130,9 +130,11 @@ def data(run: build.Run, state: records.TrainState, workdir: pathlib.Path,
                   batch=run.sizes.prompts, group=run.sizes.group, stream="rollouts")
   completions = stored.read(rollouts, run.texts)
   if options.labels is not None:
-    if any("values" not in x.row for x in completions):
+    needed = ("values", "start") if options.labels == "relative" else ("values",)
+    if any(name not in x.row for x in completions for name in needed):
       path = workdir / "labelled.jsonl"
-      stored.label(path, run, state, completions, options.step_rollouts)
+      stored.label(path, run, state, completions, options.step_rollouts,
+                   with_start="start" in needed)
       completions = stored.read(path, run.texts)
     completions = stored.add_labels(completions, run.texts, options.labels)
   return (stored.limit_tokens(completions, options.max_sampled, spread=options.labels is not None),

@@ -29,6 +29,7 @@ GYM = records.Prompt("g", "70 + 2 =", "72", meta=dict(
     task="chain_sum", config={}, entry=dict(question="70 + 2 =", answer="72", metadata={})))
 JUDGE = dict(url=None, function="tests.verifiers.completions:judged", template="{answer}",
              reads="yes_no", full=1.0)
+TALK = records.Prompt("t", "Why?", "so", meta=dict(phrases=dict(known=["wait"], full=1)))
 # {prompt: (a right completion, verifiers that accept it)}; judge.chat would ask a server.
 ACCEPTED = (
     (CHAIN, "5#5", "chain.answer chain.form chain.milestones chain.step_share chain.steps "
@@ -37,7 +38,8 @@ ACCEPTED = (
     (MATH, "<think>a</think><answer>b</answer>", "format.tags format.length format.ascii_share"),
     (MATH, r"\boxed{72}", "format.boxed math_answer.boxed math_answer.final"),
     (GYM, "Answer: 72", "gym_task.answer"), (GYM, r"\boxed{72}", "gym_task.boxed"),
-    (GYM, "72", "gym_task.last_line"), (MATH, "yes", "judge.function"))
+    (GYM, "72", "gym_task.last_line"), (MATH, "yes", "judge.function"),
+    (TALK, "wait", "phrases.reasoning"))
 GOOD = {path: (prompt, text) for prompt, text, paths in ACCEPTED for path in paths.split()}
 GOOD["judge.chat"] = None
 OF_STEPS = ("chain.steps", "chain.recoverable")  # Lists, a verdict per step.
