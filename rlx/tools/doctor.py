@@ -534,7 +534,8 @@ def prm_lasts(accuracy_S, varied_S):
     """(accuracy on prompts whose verdicts differ, half of a 95% interval over steps)"""
     share, x_S = np.nanmean(varied_S[steps]), accuracy_S[steps][~np.isnan(accuracy_S[steps])]
     if not share or len(x_S) < 2: return np.nan, np.nan
-    return (prm_metrics.take_out_ties(x_S.mean(), share), 1.96 * x_S.std(ddof=1) / np.sqrt(len(x_S)) / share)
+    return (prm_metrics.take_out_ties(x_S.mean(), share),
+            1.96 * x_S.std(ddof=1) / np.sqrt(len(x_S)) / share)
   (first, _), (last, error) = measure_ranking(slice(RECENT)), measure_ranking(slice(-RECENT, None))
   if np.isnan(last): return "ok", f"unknown, no prompt of the last {RECENT} steps had both verdicts"
   return ("warning" if last < FALLEN else "ok",

@@ -61,8 +61,8 @@ def page_content(workdir: pathlib.Path) -> dict[str, Any]:
   return dict(name=workdir.absolute().name, header=header(config, versions, done, summary),
               accuracy=accuracy(lines, summary), is_done=bool(summary), curves=curves.svgs(workdir),
               time=times(lines), time_svg=curves.time_svg(workdir), completions=completions(rows),
-              calibration=measure_calibration(rows, config), levels=range(-LEVELS, LEVELS + 1), unfolded=UNFOLDED,
-              config=compare_config(config))
+              calibration=measure_calibration(rows, config), levels=range(-LEVELS, LEVELS + 1),
+              unfolded=UNFOLDED, config=compare_config(config))
 
 
 def header(config: dict, versions: dict, done: int, summary: dict) -> list[tuple[str, str]]:

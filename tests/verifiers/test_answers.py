@@ -3,7 +3,6 @@ from rlx.verifiers import answers
 
 
 def test_stated_takes_the_last_match_behind_the_thoughts():
-  opened = records.Prompt("p", "", meta=dict(begun="<think>"))
   cases = [("1#2 3#4", {}, "4"), ("none", {}, None), ("#", {}, None), ("<think>#1", {}, None),
            ("<think>#1</think>#2", {}, "2"), ("#1", dict(begun="<think>"), None),
            ("#1</think>#2", dict(begun="<think>"), "2"), ("[T]#1[/T]#2[T]", {}, None)]
