@@ -12,7 +12,7 @@
   update       log-probs and a GRPO update of that model
   prime        whole steps of PRIME and RLOO, and their memory beside its estimate
   kernels      the kernels of decode and update, from a profiler's trace
-  tests        the golden cases and tests of pure functions
+  tests        `pytest -m gpu`
 
 Each figure is a JSON line on the screen and in DIR/gpu.jsonl. Each case is a process of its own: a
 crash ends that case alone, and peak memory is of that case. At the end DIR/cache.tar.* has the
@@ -335,30 +335,22 @@ def summary(spans, steps, most=15):
 
 
 def tests(args):
-  """Runs the tests; those that fail once more with exact float32 products."""
-  where = ["tests/losses"] if args.small else [
-      "tests/test_golden.py", *(f"tests/{x}" for x in (
-          "losses", "rewards", "advantages", "models", "rollouts"))]
+  """Runs the tests that are meant for a GPU."""
   env = dict(os.environ, XLA_PYTHON_CLIENT_MEM_FRACTION="0.08",
              JAX_COMPILATION_CACHE_DIR=str(args.scratch / "cache-tests"))  # Many small programs.
   if not args.small: env.setdefault("XLA_FLAGS", "")  # Those of conftest.py are for CPUs.
-  for precision in ("default", "highest"):
-    seconds = (0.75 if precision == "default" else 0.2) * args.limit
-    log = args.scratch / f"tests-{precision}.txt"
-    with log.open("w") as f, contextlib.suppress(subprocess.TimeoutExpired):
-      subprocess.run(
-          [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-vv", "-n",
-           "2" if args.small else "8", "--dist", "worksteal", *where], cwd=bench.ROOT,
-          env=env | dict(JAX_DEFAULT_MATMUL_PRECISION=precision), stdout=f, stderr=f,
-          timeout=seconds)
-    text = log.read_text()
-    found = collections.defaultdict(set)
-    for outcome, name in re.findall(r"\] (PASSED|FAILED|ERROR|SKIPPED) (tests/.*)", text):
-      found[outcome.lower()].add(name.strip())
-    where = sorted(found["failed"] | found["error"])
-    yield dict(precision=precision, failing=where, last_line=text.splitlines()[-1:],
-               **{k: len(v) for k, v in found.items()})
-    if not where: return
+  log = args.scratch / "tests.txt"
+  with log.open("w") as f, contextlib.suppress(subprocess.TimeoutExpired):
+    subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-vv", "-m", "gpu", "-n",
+         *(["2", "tests/losses"] if args.small else ["8", "--dist", "worksteal"])],
+        cwd=bench.ROOT, env=env, stdout=f, stderr=f, timeout=0.95 * args.limit)
+  text = log.read_text()
+  found = collections.defaultdict(set)
+  for outcome, name in re.findall(r"\] (PASSED|FAILED|ERROR|SKIPPED) (tests/.*)", text):
+    found[outcome.lower()].add(name.strip())
+  yield dict(failing=sorted(found["failed"] | found["error"]), last_line=text.splitlines()[-1:],
+             **{k: len(v) for k, v in found.items()})
 
 
 # ---- cases in turn
