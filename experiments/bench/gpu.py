@@ -8,8 +8,8 @@
   determinism  whether processes, and a run that is killed and resumed, give the same bits
   gap          differences between the log-probs of sampler and trainer
   attention    one token's attention of a layer: in parts, as rlx's kernel, as the one in JAX
-  decode       sampling with Qwen2.5-0.5B's shape and random weights
-  update       log-probs and a GRPO update of that model
+  decode       sampling with Qwen2.5-0.5B's shape and random weights, also of ragged lengths
+  update       log-probs and a GRPO update of that model, and of one of 1.5B
   prime        whole steps of PRIME and RLOO, and their memory beside its estimate
   kernels      the kernels of decode and update, from a profiler's trace
   tests        `pytest -m gpu`
@@ -74,9 +74,12 @@ CASES = dict(
     decode=(150, [dict(batch=rows, attention=attention, **chunk, **SHORT)
                   for rows, attention, chunk in (
                       (256, "auto", dict(chunk=512)), (64, "auto", dict(chunk=512)),
-                      (256, "blocks", dict(chunk=512)), (256, "auto", {}), (64, "auto", {}))]),
-    update=(200, [dict(batch=rows, micro=micro, attention=attention, prompt_len=256, new=new)
-                  for rows, micro, new in ((128, 16, 512), (16, 4, 3840))
+                      (256, "blocks", dict(chunk=512)), (256, "auto", {}), (64, "auto", {}))] + [
+        dict(impl="ragged", prompts=32, group=8, **SHORT)]),
+    update=(200, [dict(random=f"qwen2.5-{size}", batch=rows, micro=micro, attention=attention,
+                       prompt_len=256, new=new)
+                  for size, rows, micro, new in (
+                      ("0.5b", 128, 16, 512), ("0.5b", 16, 4, 3840), ("1.5b", 64, 8, 512))
                   for attention in ("cudnn", "blocks")]),
     prime=(200, [dict(impl=impl, prompts=32, group=8, micro=16, chunk=512, **SHORT)
                  for impl in ("prime", "rloo")]),
@@ -240,8 +243,8 @@ def attention(args, batch, prompt_len, new):
     yield line if name == "jax" else line | dict(difference=float(np.abs(out - first).max()))
 
 
-def decode(args, **sizes):
-  return measured(options_of(args, "gen", **sizes))
+def decode(args, impl="", **sizes):
+  return measured(options_of(args, "gen", impl, **sizes))
 
 
 def update(args, **sizes):
@@ -277,10 +280,11 @@ def measured(args, reps=3):
   line = dict(s=took(best), parts=best.get("stages", best["s"]), tokens=best["tokens"],
               tokens_per_s=best["tokens"] / took(best),
               estimated_mb=info.get("estimated_mb"), **bench.memory())
-  if args.task == "gen": line["ms_per_step"] = 1e3 * took(best) / args.new
+  lengths = best.get("lengths") or [args.new] * bench.rows_of(args)
+  if args.task == "gen": line["ms_per_step"] = 1e3 * took(best) / max(lengths)
   if peaks_ := roofline.PEAKS.get(jax.devices()[0].device_kind):
     config = transformer.DecoderConfig(**info["config"])
-    line |= bench.limits_of(args, config, [[args.new] * bench.rows_of(args)], [took(best)],
+    line |= bench.limits_of(args, config, [lengths], [took(best)],
                             dict(peak=peaks_[0], bandwidth={"0": peaks_[2]}))
     if args.task == "upd":  # Three of its five passes; the limit's fraction is the MFU of all.
       line["gradient_mfu"] = 0.6 * line["flops"] / best["s"]["grad"] / peaks_[0]
