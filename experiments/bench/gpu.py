@@ -81,8 +81,10 @@ CASES = dict(
                   for size, rows, micro, new in (
                       ("0.5b", 128, 16, 512), ("0.5b", 16, 4, 3840), ("1.5b", 64, 8, 512))
                   for attention in ("cudnn", "blocks")]),
-    prime=(200, [dict(impl=impl, prompts=32, group=8, micro=16, chunk=512, **SHORT)
-                 for impl in ("prime", "rloo")]),
+    prime=(200, [dict(impl=impl, prompts=32, group=8, micro=16, chunk=512, attention=attention,
+                      **SHORT)
+                 # Blocks share the prompts of a group.
+                 for impl, attention in (("prime", "auto"), ("rloo", "auto"), ("rloo", "blocks"))]),
     kernels=(100, [dict(task="gen", batch=256, chunk=512, **SHORT)] + [
         dict(task="upd", batch=128, micro=16, attention=attention, **SHORT)
         for attention in ("cudnn", "blocks")]),
