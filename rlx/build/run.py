@@ -34,6 +34,7 @@ class Run:
   planned: list[fields.Field]  # what is computed for a batch
   prompts: iterator.PromptIterator | None  # training prompts; None without them
   eval_prompts: list[records.Prompt]
+  eval_sets: dict[str, list[records.Prompt]]  # of eval.sets
   init: build_state.InitialState
   sampling: sampling_lib.Sampling
   outcomes: outcomes_lib.Outcomes
@@ -132,8 +133,10 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
                                  token_id=updates.find_token_id(c, tokenizer), learns=learns)
   planned = stages["planned"]
   prompts = build_prompts.make_iterator(c, train_prompts) if "train" in splits else None
+  eval_prompts, eval_sets = build_prompts.split_sets(c, eval_prompts)
   return Run(
       sizes=sizes, texts=texts, methods=methods, prompts=prompts, eval_prompts=eval_prompts,
+      eval_sets=eval_sets,
       init=init, sampling=sampling, outcomes=outcomes, pool=verifier_pool, dialogues=dialogues,
       collect=None if prompts is None else options_lib.read_options(
           collect.Collect, c, prompts=prompts, sizes=sizes, texts=texts, sampling=sampling,
@@ -160,8 +163,17 @@ def sizes_of(c: keys.Config) -> sizes_lib.Sizes:
 
 def sampling_options(c: keys.Config, sizes: sizes_lib.Sizes) -> sampling_lib.Options:
   """The sampling.Options of a config."""
+  parts = {"": c, **build_prompts.list_eval_sets(c)}
   return options_lib.read_options(
-      sampling_lib.Options, c, sizes=sizes, decoding=c.rollouts.decoding.to_dict())
+      sampling_lib.Options, c, sizes=sizes, decoding=c.rollouts.decoding.to_dict(),
+      evaluation={name: _read_rule(part) for name, part in parts.items()})
+
+
+def _read_rule(c: keys.Config) -> sampling_lib.Rule:
+  own = {key: x for key, x in c.eval.decoding.items() if x is not None}
+  return sampling_lib.Rule(
+      decoding=c.rollouts.decoding.to_dict() | own, samples=c.eval.samples,
+      max_tokens=c.eval.max_tokens or c.rollouts.max_tokens)
 
 
 def _check_learns(c: keys.Config, methods: methods_lib.Methods, learns: str) -> None:
@@ -171,6 +183,10 @@ def _check_learns(c: keys.Config, methods: methods_lib.Methods, learns: str) -> 
                      "the loop read an implicit PRM.")
   if learns == "prm" and c.prm.order == "none":
     raise ValueError("prm.order='none': single, double or reverse; the PRM learns here.")
+  most, longest = c.rollouts.max_tokens, c.eval.max_tokens or 0
+  if learns == "prm" and longest > most and c.train_prm.held_out is None:
+    raise ValueError(f"eval.max_tokens={longest}: at most rollouts.max_tokens={most}; the PRM is "
+                     "evaluated on such completions.")
   if learns == "prm" and not methods.needs("prm_logps_BT"):
     raise ValueError("rewards: none reads a PRM, so there is none; add implicit.process.")
 

@@ -79,6 +79,15 @@ def _check_functions(c: keys.Config) -> None:
     with build_prompts.name_source(name):
       build_prompts.bind_template(part)
       io_rows.check(part.prompts.source, part.prompts.options.to_dict())
+  for name, part in build_prompts.list_eval_sets(c).items():
+    if name in c.prompts.mixture:
+      raise ValueError(f"eval.sets.{name}: another name; prompts.mixture has a source {name}.")
+    if c.prompts.mixture and "source" not in c.eval.sets[name]:
+      raise ValueError(f"eval.sets.{name}.source is missing; with prompts.mixture each set has "
+                       "its own.")
+    with build_prompts.name_source(name, "eval.sets"):
+      build_prompts.bind_template(part)
+      io_rows.check(part.prompts.source, part.prompts.options.to_dict())
 
 
 def verifiers(c: keys.Config) -> dict[str, str]:
@@ -86,6 +95,8 @@ def verifiers(c: keys.Config) -> dict[str, str]:
   steps = [] if c.verifier.steps is None else [c.verifier.steps]
   sets = [path for path in c.eval.prm_sets if not path.endswith(".jsonl")]
   return {path: key for key, paths in (
+      *((f"eval.sets.{name}.verifier", filter(None, [build_prompts.find_verifier(c, name)]))
+        for name in c.eval.sets),
       ("verifier.scores", c.verifier.scores), ("verifier.step_rewards", c.verifier.step_rewards),
       ("verifier.steps", steps), ("eval.prm_sets", sets)) for path in paths}
 
@@ -133,9 +144,11 @@ def _check_episodes(c: keys.Config) -> None:
         "rollouts.demonstration.name": None, "rollouts.budget.name": None,
         "rollouts.rehearsal": 0, "train_prm.labels": None, "eval.prm_sets": (),
         "likelihood.separator": None})
-    for name, part in build_prompts.list_sources(c).items():
+    for key, part in [
+        *((f"prompts.mixture.{x}", part) for x, part in build_prompts.list_sources(c).items()),
+        *((f"eval.sets.{x}", part) for x, part in build_prompts.list_eval_sets(c).items())]:
       if part.prompts.template != c.prompts.template:
-        raise ValueError(f"prompts.mixture.{name}.template: that of prompts.template with "
+        raise ValueError(f"{key}.template: that of prompts.template with "
                          f"environment.name={c.environment.name!r}, whose observations follow one "
                          "template.")
     return
@@ -230,7 +243,8 @@ def _check_steps(c: keys.Config, methods: methods_lib.Methods) -> None:
     _require_off(c, "with rollouts.step_separator='', as it cuts texts, not tokens", {
         "eval.prm_sets": (), "train_prm.labels": None})
   if c.rollouts.step_separator is not None: return
-  needing = [f"{key}={path!r}" for path, key in verifiers(c).items() if key != "verifier.scores"]
+  needing = [f"{key}={path!r}" for path, key in verifiers(c).items()
+             if not key.startswith(("verifier.scores", "eval.sets."))]
   if c.train_prm.labels is not None: needing.append("train_prm.labels")
   needing += [f"rewards.{term}.granularity='step'" for term, spec in c.rewards.items()
               if spec.get("granularity") == "step"]
@@ -249,8 +263,8 @@ def _check_judge(c: keys.Config) -> None:
   """Options of verifiers/judge.py; the pool's deadline must leave time for its requests."""
   options = c.verifier.judge.to_dict()
   if problem := judge.problem(options): _refuse(c, f"verifier.judge.{problem[0]}", problem[1])
-  named = {*c.verifier.scores, *(part.prompts.columns.get("verifier")
-                                 for part in build_prompts.list_sources(c).values())}
+  parts = (*build_prompts.list_sources(c).values(), *build_prompts.list_eval_sets(c).values())
+  named = {*verifiers(c), *(part.prompts.columns.get("verifier") for part in parts)}
   for verifier, key in (("judge.chat", "url"), ("judge.function", "function")):
     if verifier in named and options[key] is None:
       _refuse(c, f"verifier.judge.{key}", f"{verifier} needs it")

@@ -1,4 +1,5 @@
 """Completions and episodes of the policy, for training and for evaluation."""
+from collections.abc import Mapping
 import dataclasses
 import functools
 from typing import Any, Callable
@@ -22,10 +23,19 @@ GAPS = {"float32": (1e-4, 1e-2), "bfloat16": (2e-2, 0.5)}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Rule:
+  """How completions of held-out prompts are sampled."""
+  decoding: dict[str, Any]  # keyword arguments of decoding.next_token
+  max_tokens: int
+  samples: int              # of a prompt
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
   """The config values that sampling needs, other than those of `texts`."""
   sizes: sizes_lib.Sizes
   decoding: dict[str, Any]                          # keyword arguments of decoding.next_token
+  evaluation: Mapping[str, Rule]                    # of held-out prompts, "", and of eval.sets
   slots: int | None = key("rollouts.slots")
   step_rollouts: int = key("train_prm.step_rollouts")
 
@@ -37,6 +47,7 @@ class Sampler:
   Attributes:
     prompts, group: P and G of a call.
     rule: keyword arguments of decoding.next_token.
+    max_tokens: of a completion, or of all after the prompt of an episode.
     slots: most rows decoded at once; None: all.
     dialogues: of the run's environment; None: prompts have one completion each.
     counts: whether `dialogues.metrics` counts the episodes.
@@ -48,6 +59,7 @@ class Sampler:
   prompts: int
   group: int
   rule: dict[str, Any]
+  max_tokens: int
   slots: int | None
   dialogues: dialogue.Dialogues | None = None
   counts: bool = False
@@ -72,9 +84,10 @@ class Sampler:
   @property
   def _options(self) -> dict[str, Any]:
     tokenizer = self.texts.tokenizer
-    return dict(self.rule, max_tokens=self.texts.completion_tokens, chunk=self.chunk,
+    return dict(self.rule, max_tokens=self.max_tokens, chunk=self.chunk,
                 eos_ids=tokenizer.eos_ids, pad_id=tokenizer.pad_id, group=self.group,
-                slots=self.slots, **(self.dialogues.sizes if self.dialogues else {}))
+                slots=self.slots,
+                **(self.dialogues.sizes(self.max_tokens) if self.dialogues else {}))
 
   def trace(self, params: Any, weights: Any, **more: Any) -> dict[str, tuple]:
     """The programs of a call, see `sampler.trace`, for shapes of parameters and weights."""
@@ -89,13 +102,17 @@ class Sampling:
   """The samplers of a run.
 
   Attributes:
-    train, greedy, sampled: `first_pass`, one and eval.samples completions of each prompt.
+    train, baseline: `first_pass` completions of each prompt, and one greedy completion.
+    greedy, sampled: one and eval.samples completions of each held-out prompt.
+    sets: {name: {"greedy", "sampled"}: Sampler} of eval.sets.
     after_steps: train_prm.step_rollouts completions of prompts that are given as tokens.
     device_bytes: memory of a device, which limits the slots; None: unknown.
   """
   train: Sampler
+  baseline: Sampler
   greedy: Sampler
   sampled: Sampler
+  sets: Mapping[str, Mapping[str, Sampler]]
   after_steps: Sampler
   device_bytes: int | None
 
@@ -113,10 +130,17 @@ class Sampling:
     return {name: getattr(self, name).slots for name in ("train", "greedy", "sampled")}
 
   def trace(self, name: str, params: Any, **more: Any) -> dict[str, tuple]:
-    """The programs of one of the samplers or of "hand-over", see `sampler.trace`."""
+    """The programs of one of the samplers or of "hand-over", see `sampler.trace`.
+
+    Args:
+      name: "train", "greedy", "sampled", or with a set of eval.sets "greedy/NAME".
+    """
     config, mesh = self.train.config, self.train.mesh
     weights = sharding.gather_shapes(jax.eval_shape(self.lay_out, params), mesh)
-    if name != "hand-over": return getattr(self, name).trace(params, weights, **more)
+    if name != "hand-over":
+      kind, _, of_set = name.partition("/")
+      chosen = self.sets[of_set][kind] if of_set else getattr(self, kind)
+      return chosen.trace(params, weights, **more)
     # Beside a layer are all tables and the other layers.
     tables = {k: x for k, x in weights.items() if k != "layers"}
     beside = {"tables": (), "a layer": (tables, weights["layers"][1:])}
@@ -137,18 +161,26 @@ def make_sampling(o: Options, texts: texts_lib.Texts, config: transformer.Decode
     dialogues: of the run's environment; None: prompts have one completion each.
   """
   sizes, k = o.sizes, o.step_rollouts
-  def make(prompts: int, group: int, rule: dict[str, Any], **more: Any) -> Sampler:
-    slots = most_rows(o, texts, config, mesh, bytes_free, prompts, group)
+  def make(prompts: int, group: int, rule: dict[str, Any],
+           max_tokens: int = texts.completion_tokens, **more: Any) -> Sampler:
+    slots = most_rows(o, texts, config, mesh, bytes_free, prompts, group, max_tokens)
     return Sampler(config=config, texts=texts, mesh=mesh, chunk=sizes.chunk, prompts=prompts,
-                   group=group, rule=rule, **{"slots": slots, "dialogues": dialogues, **more})
+                   group=group, rule=rule, max_tokens=max_tokens,
+                   **{"slots": slots, "dialogues": dialogues, **more})
+  def make_both(rule: Rule) -> dict[str, Sampler]:
+    return dict(greedy=make(sizes.eval_batch, 1, _GREEDY, rule.max_tokens),
+                sampled=make(sizes.eval_batch, rule.samples, rule.decoding, rule.max_tokens))
   train = make(sizes.draw, sizes.first_pass, o.decoding, counts=True)
   part = k * sharding.row_shards(mesh)
   return Sampling(
-      train=train, device_bytes=device_bytes,
-      greedy=make(sizes.eval_batch, 1, dict(temperature=0.0)),
-      sampled=make(sizes.eval_batch, sizes.eval_samples, o.decoding),
+      train=train, device_bytes=device_bytes, baseline=make(sizes.eval_batch, 1, _GREEDY),
+      **make_both(o.evaluation[""]),
+      sets={name: make_both(rule) for name, rule in o.evaluation.items() if name},
       after_steps=make(sizes.draw, k, o.decoding, dialogues=None,
                        slots=train.slots and max(train.slots // part, 1) * part))
+
+
+_GREEDY = dict(temperature=0.0)
 
 
 def encode(texts: texts_lib.Texts, mesh: jax.sharding.Mesh,
@@ -162,18 +194,18 @@ def encode(texts: texts_lib.Texts, mesh: jax.sharding.Mesh,
 
 def most_rows(o: Options, texts: texts_lib.Texts, config: transformer.DecoderConfig,
               mesh: jax.sharding.Mesh, bytes_free: int | None, prompts: int,
-              group: int) -> int | None:
+              group: int, max_tokens: int) -> int | None:
   """The largest number of rows of a draw that are decoded at once; None: all of them.
 
   Args:
     config: DecoderConfig of the policy.
     bytes_free: memory of a device that the state does not use; None: unknown.
-    prompts, group: P and G of the draw.
+    prompts, group, max_tokens: P, G and T of the draw.
   """
   shards, config = sharding.row_shards(mesh), size.shard_config(config, mesh.shape["tensor"])
   if o.slots is not None: return max(o.slots // (group * shards), 1) * group * shards
   # A row may need its own copy of its prompt's cache, and its cache grows by chunks.
-  tokens = texts.prompt_tokens + texts.completion_tokens + o.sizes.chunk
+  tokens = texts.prompt_tokens + max_tokens + o.sizes.chunk
   fit = slots_lib.count_fitting(prompts * group // shards, group,
                                 tokens * size.kv_bytes_per_token(config), bytes_free)
   return fit and fit * shards
