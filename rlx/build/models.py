@@ -165,7 +165,7 @@ def load_tokenizer(c: keys.Config) -> tokenizer_io.Tokenizer:
   if c.model.path is not None:
     folder = hub.folder(c.model.path, weights=False)
     weights.kind(folder)  # It says what a model is.
-    return tokenizer_io.load(folder)
+    return weights.load_tokenizer(folder)
   if "alphabet" not in c.sft.fresh:
     raise ValueError("model.path=None: a model; only `rlx sft` makes one, of sft.fresh.")
   return tokenizer_io.characters(c.sft.fresh.alphabet)
