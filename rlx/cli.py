@@ -1,6 +1,7 @@
 """The command `rlx`, errors in one line, and the recorded config of a run."""
 import difflib
 import functools
+import importlib.metadata
 import inspect
 import json
 import os
@@ -11,7 +12,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from rlx.build import keys, load, own_data, sets
-from rlx.core import resolve
+from rlx.core import resolve, version
 from rlx.io import compile_cache, preemption, refusals, terminal
 from rlx.learner import hosts
 
@@ -41,6 +42,7 @@ HELP = """\
 rlx: reinforcement learning of language models with verifiable and process rewards.
 
   rlx train quickstart steps=20
+  rlx --version
 
 Commands:
 {commands}
@@ -70,6 +72,10 @@ def main(*command: str) -> None:
   if os.getcwd() not in sys.path and "" not in sys.path: sys.path.insert(0, os.getcwd())
   if not words or any(word in ("-h", "--help", "help") for word in words):
     print(_help(), end="")
+    return
+  if words[0] in ("-V", "--version", "version"):
+    print(f"rlx {version.__version__}, jax {importlib.metadata.version('jax')}, "
+          f"Python {sys.version.split()[0]}")
     return
   try:
     call, folder = parse(*words)

@@ -148,6 +148,13 @@ def test_of_steps_in_one_token_the_lowest_counts(verdicts, low):
   np.testing.assert_array_equal(got_BT, [[low, 0, 1]])
 
 
+def test_an_evaluation_samples_no_more_rows_than_it_has_prompts():
+  c = quickstart.get_config("smoke")
+  c.prompts.options.size, c.eval.prompts, c.eval.batch = 16, 3, 64
+  run = build.build(c)
+  assert len(run.eval_prompts) == run.sampling.greedy.prompts == run.sampling.sampled.prompts == 3
+
+
 def test_step_scores_reach_the_advantages():
   """PURE on the chain task: the completion with a wrong step, and the one without."""
   c = quickstart.get_config("smoke")
@@ -192,10 +199,12 @@ def test_schedules_of_optimizers_count_iterations(name, updates):
     (1, {"learner.microbatches": 64},
      "learner.minibatches=1 x learner.microbatches=64 x mesh.data x mesh.fsdp = 1; micro.* "
      "Set learner.microbatches=32.$"),
-    (4, {"prm.minibatches": 2, "prm.microbatches": 8, "value.microbatches": 16},
-     "prm.minibatches=2 x prm.microbatches=8 x mesh.data x mesh.fsdp = 4; micro.* "
-     "Set prm.microbatches=4 value.microbatches=8.$"),
-    (4, {"value.microbatches": 16},
+    (4, {"prm.minibatches": 2, "prm.microbatches": 8, "learner.microbatches": 16},
+     "learner.minibatches=1 x learner.microbatches=16 x mesh.data x mesh.fsdp = 4; micro.* "
+     "Set learner.microbatches=8 prm.microbatches=4.$"),
+    # A model that is not trained has no batches.
+    (1, {"value.microbatches": 64, "learner.microbatches": 64}, "Set learner.microbatches=32.$"),
+    (4, {"value.microbatches": 16, "advantages.outcome.name": "temporal.gae"},
      "value.minibatches=1 x value.microbatches=16 x mesh.data x mesh.fsdp = 4; micro"),
     (3, {}, "prompts.per_step=32: .* mesh.fsdp = 3; mini"),
     (32, {"eval.batch": 48}, "eval.batch=48: must be a multiple of mesh.data x mesh.fsdp = 32"),

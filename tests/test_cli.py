@@ -2,12 +2,14 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
 import jax
 import pytest
 
+import rlx
 from configs import base
 from rlx import cli
 from rlx.io import compile_cache, hub, refusals
@@ -120,3 +122,16 @@ def test_no_file_speaks_to_the_terminal(capsys):
   with pytest.raises(SystemExit): refusals.refuse(error)
   said, = capsys.readouterr().err.splitlines()
   assert said.startswith(r"rlx: a\x1b[31m\x07b\u202e") and said.isprintable() and len(said) < 2100
+
+
+def test_the_version_is_one(capsys, monkeypatch):
+  """What `rlx --version` prints, the package says of itself and the newest entry of the changes."""
+  monkeypatch.setattr(sys, "argv", ["rlx", "--version"])
+  cli.main()
+  assert capsys.readouterr().out.startswith(f"rlx {rlx.__version__}, jax {jax.__version__}, ")
+  setup = subprocess.run([sys.executable, "setup.py", "--version"], cwd=ROOT, check=True,
+                         capture_output=True, text=True)
+  assert setup.stdout.split()[-1] == rlx.__version__
+  changes, citation = ((ROOT / name).read_text() for name in ("CHANGELOG.md", "CITATION.cff"))
+  assert re.findall(r"^## ([0-9.]+)", changes, re.M)[0] == rlx.__version__
+  assert re.search(r"^version: (.*)$", citation, re.M)[1] == rlx.__version__

@@ -55,6 +55,14 @@ def resolve_methods(c: keys.Config) -> methods_lib.Methods:
       has_kl_reward=kl and c.kl.place == "reward", has_kl_loss=kl and c.kl.place == "loss")
 
 
+def list_trained(c: keys.Config) -> list[str]:
+  """The config's sections of the models that a step updates: learner, and prm or value if read."""
+  methods = resolve_methods(c)
+  is_read = {"prm": c.prm.order != "none" and methods.needs("prm_logps_BT"),
+             "value": methods.needs("values_BT")}
+  return ["learner", *(name for name, read in is_read.items() if read)]
+
+
 def bind_schedule(key: str, peak: float, section: Mapping) -> schedule.Schedule:
   """The Schedule of a peak value by a section's options of core/schedule.py."""
   try:

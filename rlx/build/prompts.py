@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from rlx.build import keys, options as options_lib
+from rlx.build import keys, methods as build_methods, options as options_lib
 from rlx.core import records, resolve
 from rlx.environments import runner
 from rlx.io import chat, rows as io_rows, terminal, tokenizer as tokenizer_io
@@ -353,7 +353,7 @@ def load_and_check_prompts(c: keys.Config, draw: int, texts: texts_lib.Texts,
     raise ValueError(f"eval.split={c.eval.split!r} of {source} has no prompts.")
   if "train" in splits and (n := len(train_prompts)) < draw:
     parts = math.lcm(*(c[name].minibatches * c[name].microbatches
-                       for name in ("learner", "prm", "value")), 1 + c.prompts.paired)
+                       for name in build_methods.list_trained(c)), 1 + c.prompts.paired)
     most = (int((n + 0.49) / c.rollouts.oversample) + c.rollouts.rehearsal) // parts * parts
     raise ValueError(
         f"{source}: {n} training prompt{'s' * (n != 1)}; a draw takes "

@@ -111,6 +111,10 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   texts, dialogues = build_prompts.texts_and_dialogues(c, tokenizer)
   tokenizer = texts.tokenizer  # With the variables of its chat template.
   train_prompts, eval_prompts = build_prompts.load_and_check_prompts(c, sizes.draw, texts, splits)
+  if eval_prompts:  # A batch has no more rows than there are prompts.
+    shards = sharding.row_shards(mesh)
+    sizes = dataclasses.replace(
+        sizes, eval_batch=min(sizes.eval_batch, -(-len(eval_prompts) // shards) * shards))
   for line in validation.find_toy_numbers(c, texts, train_prompts + eval_prompts, learns):
     logging.warning("%s.", line)
   if dialogues: dialogues.start(tokenizer, (train_prompts + eval_prompts)[0])
@@ -209,7 +213,7 @@ def check_cuts(c: keys.Config, shards: int) -> None:
   """
   rows = f"mesh.data x mesh.fsdp = {shards}"
   fits: dict[str, int] = {}
-  for name in ("learner", "prm", "value"):
+  for name in build_methods.list_trained(c):
     n, parts = c[name].minibatches * shards, c[name].microbatches
     if most := [m for m in range(parts, 0, -1) if c.prompts.per_step % (n * m) == 0]:
       if most[0] < parts: fits[name] = most[0]

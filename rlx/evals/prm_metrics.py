@@ -65,6 +65,22 @@ def share_of_varied(outcome_PG: Array, valid_PG: Array) -> Array:
   return jnp.mean(high_P > low_P)
 
 
+def take_out_ties(accuracy: float, varied: float) -> float:
+  """`accuracy` of the prompts whose verdicts differ; NaN if there are none.
+
+  `accuracy` counts the other prompts as 1/2, so that the mean over steps falls to 1/2, whatever
+  the PRM says, while the policy learns to be always right.
+
+  Args:
+    accuracy: mean of `accuracy`.
+    varied: mean of `share_of_varied` of the same batches.
+  Example:
+    >>> prm_metrics.take_out_ties(0.6, 0.5)
+    0.7
+  """
+  return 0.5 + (accuracy - 0.5) / varied if varied else float("nan")
+
+
 @method
 def absolute_accuracy(prm_logps_BT: Array, prm_ref_logps_BT: Array, mask_BT: Array,
                       outcome_B: Array, valid_B: Array) -> Array:

@@ -16,8 +16,9 @@ def print_summary(summary: dict, workdir: pathlib.Path) -> None:
   for name, after in summary["after"].items():  # Also of sources: greedy/NAME.
     before = format_interval(summary["before"][name])
     print(f"  {name:{width}} {before} -> {format_interval(after)}")
-  if summary["prm_accuracy"] is not None:
-    print(f"  PRM ranks {summary['prm_accuracy']:.3f} of pairs right (last 10 steps)")
+  if (ranked := summary["prm_accuracy"]) is not None:
+    print("  PRM: no prompt of the last 10 steps had right and wrong completions"
+          if ranked != ranked else f"  PRM ranks {ranked:.3f} of pairs right (last 10 steps)")
   seconds = summary["seconds"]
   print(f"{summary['steps']} steps in {seconds['total']:.0f} s, the first after "
         f"{seconds['to_first_step']:.0f} s")

@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from rlx.build import keys
-from rlx.core import options
+from rlx.core import options, version
 from rlx.io import hub, run_folder, secrets, strict_json
 from rlx.learner import hosts
 
@@ -52,7 +52,8 @@ def record(config: keys.Config, workdir: str | os.PathLike, *, steps: int | None
   (workdir / "stopped.json").unlink(missing_ok=True)
   strict_json.write(workdir / "versions.json", dict(
       command=shlex.join(secrets.hide_words(sys.argv)), commit=_commit(), **commits, **more,
-      python=sys.version.split()[0], **{p: importlib.metadata.version(p) for p in PACKAGES}))
+      rlx=version.__version__, python=sys.version.split()[0],
+      **{p: importlib.metadata.version(p) for p in PACKAGES}))
   return new
 
 

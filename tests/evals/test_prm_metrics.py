@@ -53,3 +53,17 @@ def test_correlation():
   got = prm_metrics.correlation(x_B, y_B, jnp.arange(4) < 3)
   np.testing.assert_allclose(got, np.corrcoef(x_B[:3], y_B[:3])[0, 1], rtol=1e-5)
   assert prm_metrics.correlation(x_B, jnp.ones(4), jnp.arange(4) < 3) == 0
+
+
+def test_pairs_alone_count_where_prompts_without_pairs_are_taken_out():
+  """Two prompts with verdicts that differ, of which the PRM ranks one right, and six without."""
+  score_BT = jnp.arange(16.)[:, None]
+  outcome_PG = jnp.array([[0, 1], [1, 0], *[[1, 1]] * 6], jnp.float32)
+  got, share = (f(*x) for f, x in (
+      (prm_metrics.accuracy, (score_BT, 0 * score_BT, score_BT >= 0, outcome_PG, outcome_PG >= 0)),
+      (prm_metrics.share_of_varied, (outcome_PG, outcome_PG >= 0))))
+  assert prm_metrics.take_out_ties(float(got), float(share)) == 0.5
+  right = prm_metrics.accuracy(score_BT[:4], 0 * score_BT[:4], score_BT[:4] >= 0,
+                               jnp.array([[0., 1.], [1., 1.]]), jnp.ones((2, 2), bool))
+  assert float(right) == 0.75 and prm_metrics.take_out_ties(float(right), 0.5) == 1
+  assert np.isnan(prm_metrics.take_out_ties(0.5, 0.0))
