@@ -4,7 +4,7 @@
 a training step (rlx/stages) with all their options, and what they share.
 """
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from absl import logging
@@ -111,10 +111,11 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   texts, dialogues = build_prompts.texts_and_dialogues(c, tokenizer)
   tokenizer = texts.tokenizer  # With the variables of its chat template.
   train_prompts, eval_prompts = build_prompts.load_and_check_prompts(c, sizes.draw, texts, splits)
-  if eval_prompts:  # A batch has no more rows than there are prompts.
-    shards = sharding.row_shards(mesh)
-    sizes = dataclasses.replace(
-        sizes, eval_batch=min(sizes.eval_batch, -(-len(eval_prompts) // shards) * shards))
+  main_prompts, eval_sets = build_prompts.split_sets(c, eval_prompts)
+  # A batch has no more rows than there are prompts.
+  fit = lambda prompts, shards=sharding.row_shards(mesh): min(
+      c.eval.batch, -(-len(prompts) // shards) * shards) if prompts else c.eval.batch
+  sizes = dataclasses.replace(sizes, eval_batch=fit(main_prompts))
   for line in validation.find_toy_numbers(c, texts, train_prompts + eval_prompts, learns):
     logging.warning("%s.", line)
   if dialogues: dialogues.start(tokenizer, (train_prompts + eval_prompts)[0])
@@ -125,7 +126,7 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   # All processes must use the same value; the first one records it.
   limit = (recorded or {}).get("device_bytes") or hosts.gather(memory.device_bytes(mesh))[0]
   sampling = sampling_lib.make_sampling(
-      sampling_options(c, sizes), texts, configs["policy"], mesh, device_bytes=limit,
+      sampling_options(c, sizes, {name: fit(some) for name, some in eval_sets.items()}), texts, configs["policy"], mesh, device_bytes=limit,
       dialogues=dialogues,
       bytes_free=None if limit is None else limit - memory.tree_bytes(init.shapes()))
   verifiers = outcomes_lib.Verifiers(verifier_pool, c.verifier.step_rewards)
@@ -137,9 +138,8 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
                                  token_id=updates.find_token_id(c, tokenizer), learns=learns)
   planned = stages["planned"]
   prompts = build_prompts.make_iterator(c, train_prompts) if "train" in splits else None
-  eval_prompts, eval_sets = build_prompts.split_sets(c, eval_prompts)
   return Run(
-      sizes=sizes, texts=texts, methods=methods, prompts=prompts, eval_prompts=eval_prompts,
+      sizes=sizes, texts=texts, methods=methods, prompts=prompts, eval_prompts=main_prompts,
       eval_sets=eval_sets,
       init=init, sampling=sampling, outcomes=outcomes, pool=verifier_pool, dialogues=dialogues,
       collect=None if prompts is None else options_lib.read_options(
@@ -165,18 +165,20 @@ def sizes_of(c: keys.Config) -> sizes_lib.Sizes:
                 E=len(c.verifier.scores), Z=len(c.verifier.step_rewards)))
 
 
-def sampling_options(c: keys.Config, sizes: sizes_lib.Sizes) -> sampling_lib.Options:
-  """The sampling.Options of a config."""
+def sampling_options(c: keys.Config, sizes: sizes_lib.Sizes,
+                     batches: Mapping[str, int] | None = None) -> sampling_lib.Options:
+  """The sampling.Options of a config; `batches`: prompts of eval.sets that are sampled at once."""
   parts = {"": c, **build_prompts.list_eval_sets(c)}
   return options_lib.read_options(
       sampling_lib.Options, c, sizes=sizes, decoding=c.rollouts.decoding.to_dict(),
-      evaluation={name: _read_rule(part) for name, part in parts.items()})
+      evaluation={name: _read_rule(part, (batches or {}).get(name, sizes.eval_batch))
+                  for name, part in parts.items()})
 
 
-def _read_rule(c: keys.Config) -> sampling_lib.Rule:
+def _read_rule(c: keys.Config, batch: int) -> sampling_lib.Rule:
   own = {key: x for key, x in c.eval.decoding.items() if x is not None}
   return sampling_lib.Rule(
-      decoding=c.rollouts.decoding.to_dict() | own, samples=c.eval.samples,
+      decoding=c.rollouts.decoding.to_dict() | own, samples=c.eval.samples, batch=batch,
       max_tokens=c.eval.max_tokens or c.rollouts.max_tokens)
 
 

@@ -124,7 +124,7 @@ def measure_accuracy(run: build.Run, state: records.TrainState, stream: str, rep
   def measure(name: str, sample: sampling.Sampler, prompts: list[records.Prompt]) -> np.ndarray:
     return accuracy.outcomes(
         lambda prompts, key: sample(params, prompts, key, None, weights), run.outcomes, prompts,
-        batch=run.sizes.eval_batch, repeats=1 if name == "greedy" else repeats,
+        batch=sample.prompts, repeats=1 if name == "greedy" else repeats,
         key=rng.key(run.passes.seed, f"eval-{stream}"))
   for name in which:
     outcome_PG = measure(name, getattr(run.sampling, name), run.eval_prompts)

@@ -28,6 +28,7 @@ class Rule:
   decoding: dict[str, Any]  # keyword arguments of decoding.next_token
   max_tokens: int
   samples: int              # of a prompt
+  batch: int                # prompts sampled at once
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -168,8 +169,8 @@ def make_sampling(o: Options, texts: texts_lib.Texts, config: transformer.Decode
                    group=group, rule=rule, max_tokens=max_tokens,
                    **{"slots": slots, "dialogues": dialogues, **more})
   def make_both(rule: Rule) -> dict[str, Sampler]:
-    return dict(greedy=make(sizes.eval_batch, 1, _GREEDY, rule.max_tokens),
-                sampled=make(sizes.eval_batch, rule.samples, rule.decoding, rule.max_tokens))
+    return dict(greedy=make(rule.batch, 1, _GREEDY, rule.max_tokens),
+                sampled=make(rule.batch, rule.samples, rule.decoding, rule.max_tokens))
   train = make(sizes.draw, sizes.first_pass, o.decoding, counts=True)
   part = k * sharding.row_shards(mesh)
   return Sampling(
