@@ -40,6 +40,7 @@ class Sampler:
     slots: most rows decoded at once; None: all.
     dialogues: of the run's environment; None: prompts have one completion each.
     counts: whether `dialogues.metrics` counts the episodes.
+    keeps: whether Rollouts have the ids of the tokens that could be drawn, as training needs.
   """
   config: transformer.DecoderConfig
   texts: texts_lib.Texts
@@ -51,6 +52,7 @@ class Sampler:
   slots: int | None
   dialogues: dialogue.Dialogues | None = None
   counts: bool = False
+  keeps: bool = False
 
   def __call__(self, params: Any, prompts: list[records.Prompt], key_: jax.Array,
                factor_T: jax.Array | None = None, weights: Any = None) -> records.Rollouts:
@@ -72,9 +74,14 @@ class Sampler:
   @property
   def _options(self) -> dict[str, Any]:
     tokenizer = self.texts.tokenizer
-    return dict(self.rule, max_tokens=self.texts.completion_tokens, chunk=self.chunk,
+    return dict(self.rule, keeps=self.keeps, max_tokens=self.texts.completion_tokens, chunk=self.chunk,
                 eos_ids=tokenizer.eos_ids, pad_id=tokenizer.pad_id, group=self.group,
                 slots=self.slots, **(self.dialogues.sizes if self.dialogues else {}))
+
+  @property
+  def kept(self) -> int:
+    """K of kept_BTK; 0: there is none."""
+    return sampler.count_kept(self.config, self.keeps, self.rule)
 
   def trace(self, params: Any, weights: Any, **more: Any) -> dict[str, tuple]:
     """The programs of a call, see `sampler.trace`, for shapes of parameters and weights."""
@@ -141,7 +148,7 @@ def make_sampling(o: Options, texts: texts_lib.Texts, config: transformer.Decode
     slots = most_rows(o, texts, config, mesh, bytes_free, prompts, group)
     return Sampler(config=config, texts=texts, mesh=mesh, chunk=sizes.chunk, prompts=prompts,
                    group=group, rule=rule, **{"slots": slots, "dialogues": dialogues, **more})
-  train = make(sizes.draw, sizes.first_pass, o.decoding, counts=True)
+  train = make(sizes.draw, sizes.first_pass, o.decoding, counts=True, keeps=True)
   part = k * sharding.row_shards(mesh)
   return Sampling(
       train=train, device_bytes=device_bytes,
