@@ -202,7 +202,10 @@ def _optimizer(lr, max_grad_norm=1.0):
 def _decoding(temperature):
   return dict(
       temperature=Option(temperature, Range(1e-3, 1e3)),  # not 0, which is greedy decoding
-      top_k=Option(0, ranges.WHOLE),       # 0: off
+      # With top_k, sampler and trainer compute log-probs, entropy and KL among the tokens that
+      # could be drawn, whose ids are kept: 4 top_k bytes a token. The PRM's are of all tokens.
+      # Training needs it with top_p or min_p.
+      top_k=Option(0, whole(0, 2**16)),    # 0: off
       top_p=Option(1.0, Range(1e-6, 1)),   # 1: off
       min_p=Option(0.0, ranges.BELOW_ONE),  # 0: off
   )

@@ -243,7 +243,8 @@ def trace_steps(run: run_lib.Run, state: records.TrainState) -> Iterator[Program
   ints_B = array((b,), jnp.int32)
   rollouts = rows(records.Rollouts(
       tokens_BS=array((b, x + t), jnp.int32), prompt_len_B=ints_B, completion_len_B=ints_B,
-      sampler_logps_BT=array((b, t), jnp.float32), finish_B=ints_B, prompt_P=None))
+      sampler_logps_BT=array((b, t), jnp.float32), finish_B=ints_B, prompt_P=None,
+      kept_BTK=array((b, t, kept), jnp.int32) if (kept := run.sampling.train.kept) else None))
   sizes = dict(run.sizes.axes, B=b, T=t)
   batch = rows(records.Batch(run.sizes.group, **{
       f.name: jax.ShapeDtypeStruct([sizes[letter] for letter in f.axes], f.dtype)
@@ -275,10 +276,11 @@ def trace_steps(run: run_lib.Run, state: records.TrainState) -> Iterator[Program
             params, sharding.shapes(opt_state, o.mesh), part, state.frozen),
         (params, opt_state, state.frozen))
 
-  for name, model, temperature in (("policy", "policy", o.temperature),
-                                   ("reference", "policy", 1.0), ("prm", "prm", 1.0)):
+  for name, model, temperature, among_kept in (
+      ("policy", "policy", o.temperature, bool(kept)), ("reference", "policy", 1.0, False),
+      ("prm", "prm", 1.0, False)):
     if getattr(state, name) is not None:
-      fn = passes_lib.compile_logps(o.models[model], temperature, o.parts, o.shards, ())
+      fn = passes_lib.compile_logps(o.models[model], temperature, o.parts, o.shards, (), among_kept)
       params = state.join_params(name)
       yield Program(_SCORING, f"scoring, {name}",
                     fn.trace(params, rollouts, plan(b, o.parts)), params)

@@ -37,6 +37,7 @@ def check(c: keys.Config, methods: methods_lib.Methods) -> None:
   _check_secrets(c)
   _check_functions(c)
   _check_rollouts(c, methods)
+  _check_kept(c, methods)
   _check_episodes(c)
   _check_paired(c, methods)
   _check_kl(c, methods)
@@ -128,6 +129,18 @@ def _check_rollouts(c: keys.Config, methods: methods_lib.Methods) -> None:
   if r.per_prompt == 1 and (terms := find_comparing(c, methods)):
     _refuse(c, "rollouts.per_prompt", f"advantages.{terms[0]} compares completions of a group; "
             "use >= 2, or an estimator such as batch.reinforce")
+
+
+def _check_kept(c: keys.Config, methods: methods_lib.Methods) -> None:
+  """Refuses decoding of which training would not know what distribution tokens were drawn from."""
+  d = c.rollouts.decoding
+  if not d.top_k and (d.top_p < 1 or d.min_p):
+    _refuse(c, "rollouts.decoding.top_k",
+            f"at least 1, such as 64, with rollouts.decoding.top_p={d.top_p}, min_p={d.min_p}: "
+            "log-probs are among the tokens that are kept, of which at most top_k are recorded")
+  if d.top_k and (read := [f for now in plan_lib.find_statistics(c, methods) for f, _ in now]):
+    _refuse(c, "rollouts.decoding.top_k", f"0 with {read[0]}, which a method reads: it is of "
+            "whole distributions, and log-probs are among the tokens that are kept")
 
 
 def _require_off(c: keys.Config, why: str, values: dict[str, Any]) -> None:

@@ -52,6 +52,7 @@ class Sampler:
     slots: most rows decoded at once; None: all.
     dialogues: of the run's environment; None: prompts have one completion each.
     counts: whether `dialogues.metrics` counts the episodes.
+    keeps: whether Rollouts have the ids of the tokens that could be drawn, as training needs.
   """
   config: transformer.DecoderConfig
   texts: texts_lib.Texts
@@ -64,6 +65,7 @@ class Sampler:
   slots: int | None
   dialogues: dialogue.Dialogues | None = None
   counts: bool = False
+  keeps: bool = False
 
   def __call__(self, params: Any, prompts: list[records.Prompt], key_: jax.Array,
                factor_T: jax.Array | None = None, weights: Any = None) -> records.Rollouts:
@@ -85,10 +87,15 @@ class Sampler:
   @property
   def _options(self) -> dict[str, Any]:
     tokenizer = self.texts.tokenizer
-    return dict(self.rule, max_tokens=self.max_tokens, chunk=self.chunk,
+    return dict(self.rule, keeps=self.keeps, max_tokens=self.max_tokens, chunk=self.chunk,
                 eos_ids=tokenizer.eos_ids, pad_id=tokenizer.pad_id, group=self.group,
                 slots=self.slots,
                 **(self.dialogues.sizes(self.max_tokens) if self.dialogues else {}))
+
+  @property
+  def kept(self) -> int:
+    """K of kept_BTK; 0: there is none."""
+    return sampler.count_kept(self.config, self.keeps, self.rule)
 
   def trace(self, params: Any, weights: Any, **more: Any) -> dict[str, tuple]:
     """The programs of a call, see `sampler.trace`, for shapes of parameters and weights."""
@@ -171,7 +178,7 @@ def make_sampling(o: Options, texts: texts_lib.Texts, config: transformer.Decode
   def make_both(rule: Rule) -> dict[str, Sampler]:
     return dict(greedy=make(rule.batch, 1, _GREEDY, rule.max_tokens),
                 sampled=make(rule.batch, rule.samples, rule.decoding, rule.max_tokens))
-  train = make(sizes.draw, sizes.first_pass, o.decoding, counts=True)
+  train = make(sizes.draw, sizes.first_pass, o.decoding, counts=True, keeps=True)
   part = k * sharding.row_shards(mesh)
   return Sampling(
       train=train, device_bytes=device_bytes, baseline=make(sizes.eval_batch, 1, _GREEDY),

@@ -94,7 +94,8 @@ def _by_hand(params, p, g, stops=(), **rule):
                          ids=["plain", "stops", "moving"])
 def test_equals_full_forward_passes(params, rule, stops, options):
   answers = Answers()
-  out = _sample(params, answers, **rule, stops=stops, **options)
+  out = _sample(params, answers, **rule, stops=stops, keeps=True, **options)
+  test_sampler.compare_with_trainer(params, out, **rule)
   seen = set()
   for p in range(len(PROMPTS)):
     for g in range(GROUP):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rlx.core import records, rng
-from rlx.models import transformer
+from rlx.models import logps, transformer
 from rlx.rollouts import decoding, padding, sampler, slots
 
 # One layer has a window, which ends within prompts and completions.
@@ -75,11 +75,22 @@ def _by_hand(params, prompt, prompt_id, g, rule):
   return row[0, n:n + len(logps_)].tolist(), logps_
 
 
+def compare_with_trainer(params, out, temperature=1.0, top_k=0):
+  """The trainer's log-probs are among the tokens that the sampler kept."""
+  trained_BT, _ = jax.jit(lambda params, rows: logps.of_rollouts(
+      params, CONFIG, rows, temperature=temperature, among_kept=True))(params, out.rows())
+  np.testing.assert_allclose(np.where(out.action_BT, trained_BT, 0), out.sampler_logps_BT,
+                             atol=2e-5)
+  if not top_k: assert out.kept_BTK is None
+  else: assert ((out.kept_BTK >= 0).sum(-1) == top_k * out.action_BT).all()
+
+
 @pytest.mark.parametrize("rule, options, more", [
     ({}, {}, ()), (dict(temperature=0.7, top_k=3), MOVING, (np.ones(T, np.float32),))],
                          ids=["plain", "moving"])
 def test_equals_full_forward_passes(params, rule, options, more):
-  out = _sample(params, *more, **rule, **options)
+  out = _sample(params, *more, **rule, **options, keeps=True)
+  compare_with_trainer(params, out, **rule)
   completions = padding.completions(out)
   for p in range(3):
     for g in range(2):
