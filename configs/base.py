@@ -349,7 +349,10 @@ def declared():
       # RL iterations between two copies of the policy's parameters to the sampler. 1: the policy
       # itself samples; larger than the number of steps: offline RL.
       sync_every=Option(1, COUNT),
-      # Strings that end a completion.
+      # Token ids that end a completion in addition to the EOS of the model.
+      stop_ids=Option((), Kind("a list of token ids", lambda x: isinstance(x, list | tuple)
+                               and all(i in ranges.WHOLE for i in x))),
+      # Strings that end a completion; a special token of the model is one, by its text.
       stops=Option((), Kind("a list of texts that are not empty",
                             lambda x: x in TEXTS and "" not in x)),
       # Text that ends a reasoning step; "": every token is a step; "<turn>": every turn of an

@@ -164,8 +164,13 @@ def _texts_of_source(c: keys.Config, tokenizer: tokenizer_io.Tokenizer) -> texts
   if variables and (unknown := sorted(set(variables) - set(there := tokenizer.list_variables()))):
     raise ValueError(f"prompts.template.{unknown[0]}: no option of {c.prompts.template.name}, and "
                      f"the model's chat template never reads it; its variables are {there}.")
+  there = set(tokenizer.vocabulary.values())
+  if unknown := [i for i in c.rollouts.stop_ids if i not in there]:
+    raise ValueError(f"rollouts.stop_ids={tuple(c.rollouts.stop_ids)!r:.80}: {unknown[0]} is no "
+                     f"token of the model, which has 0 to {max(there)}.")
   return options_lib.read_options(
-      texts_lib.Texts, c, stops=tuple(c.rollouts.stops), template=template,
+      texts_lib.Texts, c, stops=tuple(c.rollouts.stops), stop_ids=tuple(c.rollouts.stop_ids),
+      template=template,
       tokenizer=dataclasses.replace(tokenizer, variables=variables) if variables else tokenizer)
 
 
@@ -253,6 +258,7 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
     by_source = {name: _read_source(name, part, split, at_most, unread, **of_set)
                  for name, part in sources.items() if (split := find_split(part)) or not name}
     prompts = [p for some in by_source.values() for p in some]
+    _check_limits(prompts, *_find_limit(next(iter(sources.values())) if of_set else c, kind))
     for reason in dict.fromkeys(row.reason for row in unread or ()):
       rows = [row for row in unread or () if row.reason == reason]
       if note: note(reason, [*prompts, *rows], prompts)
@@ -293,6 +299,21 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
     train = [p for name, part in sources.items() for p in itertools.islice(
         (p for p in train if p.source == name), part.prompts.limit)]
   return train, held_out
+
+
+def _find_limit(c: keys.Config, kind: str) -> tuple[str, int]:
+  """(key, value) of the most tokens of a completion of prompts of this kind."""
+  if kind == "train" or c.eval.max_tokens is None:
+    return "rollouts.max_tokens", c.rollouts.max_tokens
+  key = "eval.max_tokens" if kind == "eval" else f"{kind}.max_tokens"
+  return key, c.eval.max_tokens
+
+
+def _check_limits(prompts: Sequence[records.Prompt], key: str, most: int) -> None:
+  """Checks the limits that rows have of their own."""
+  if over := [p for p in prompts if (p.max_tokens or 0) > most]:
+    raise ValueError(f"prompts.columns.max_tokens: {over[0].max_tokens} tokens for {over[0].id!r}; "
+                     f"at most {key}={most}, which is that of the longest completion.")
 
 
 def _check_left(c: keys.Config, counts: Mapping[str, int], prompts: list[records.Prompt],

@@ -255,6 +255,10 @@ def _check_steps(c: keys.Config, methods: methods_lib.Methods) -> None:
   if c.rollouts.step_separator == "":
     _require_off(c, "with rollouts.step_separator='', as it cuts texts, not tokens", {
         "eval.prm_sets": (), "train_prm.labels": None})
+  parts = [c.prompts, *(part.prompts for part in build_prompts.list_sources(c).values())]
+  if c.train_prm.labels is not None and any("max_tokens" in part.columns for part in parts):
+    raise ValueError("prompts.columns.max_tokens: leave it out with train_prm.labels, whose "
+                     "completions go on after each step.")
   if c.rollouts.step_separator is not None: return
   needing = [f"{key}={path!r}" for path, key in verifiers(c).items()
              if not key.startswith(("verifier.scores", "eval.sets."))]

@@ -45,7 +45,8 @@ class Prompt:
   answers: tuple[str, ...] = ()    # all that are right, where there are several
   tools: tuple[dict, ...] = ()     # that the chat template describes
   is_public: bool = False          # of a published set: dropped if it cannot be judged
-  source: str = ""           # its name in prompts.mixture
+  source: str = ""           # its name in prompts.mixture or eval.sets
+  max_tokens: int | None = None    # of a completion; None: the limit of the run
 
   def repeat(self, i):
     """The same under another id: its completions are drawn with other keys."""

@@ -47,7 +47,7 @@ _HARMLESS = (
     "inference_mode", "r", "target_modules", "exclude_modules", "lora_alpha", "lora_dropout",
     "use_rslora", "init_lora_weights", "layers_to_transform", "layers_pattern", "rank_pattern",
     "alpha_pattern", "megatron_config", "megatron_core", "loftq_config", "eva_config",
-    "runtime_config")
+    "runtime_config", "qalora_group_size")
 # Ways to begin that leave the base as it is.
 _STARTS = (True, False, None, "gaussian", "orthogonal", "eva")
 

@@ -104,8 +104,9 @@ class _Rows:
 
 def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk, slots=None,
          overlap=None, temperature=1.0, top_k=0, top_p=1.0, min_p=0.0, eos_ids=(), pad_id=0,
-         stops=(), decode=None, keeps=False, lay_out=None, fetch=jax.device_get, put=jax.device_put):
-  """Builds `sample(params, tokens_PX, prompt_len_P, prompt_P, key, answers, factor_T, weights)`.
+         stop_ids=(), stops=(), decode=None, keeps=False, lay_out=None, fetch=jax.device_get, put=jax.device_put):
+  """Builds `sample(params, tokens_PX, prompt_len_P, prompt_P, key, answers, factor_T, weights,
+  most_P)`.
 
   The result is Rollouts (numpy) with turn_BT, turn_rewards_BT and verdict_B. finish_B says how the
   last action ended: "length" also if the next answer does not fit or there are no more turns, and
@@ -123,17 +124,18 @@ def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk,
     overlap: the largest share of the unfinished rows that may wait for an answer while a chunk of
       others is decoded, below 1; on CPU also of the slots that may be empty then. None: 0.75 on
       CPU, 0.5 on other devices.
-    Otherwise: as `sampler.make`; `stops` end an action.
+    Otherwise: as `sampler.make`; `stops` and `stop_ids` end an action.
   """
   shards = transformer.row_shards(config)
   options = _options(config, group, max_tokens, turn_tokens, answer_tokens, chunk, eos_ids, pad_id,
-                     keeps, dict(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p))
+                     stop_ids, keeps, dict(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p))
   lay_out = lay_out or functools.partial(decoder.lay_out, config=config)
   place = put if config.rows is None else lambda tree: put(tree, lambda *_: config.rows)
   is_cpu = transformer.platform(config) == "cpu"
   if overlap is None: overlap = _OVERLAP[is_cpu]
 
-  def sample(params, tokens_PX, prompt_len_P, prompt_P, key, answers, factor_T=None, weights=None):
+  def sample(params, tokens_PX, prompt_len_P, prompt_P, key, answers, factor_T=None, weights=None,
+             most_P=None):
     if weights is None: weights = lay_out(params)
     prompts, rows, history = _start(options, params, tokens_PX, prompt_len_P, prompt_P, key)
     tokens_PX, prompt_len_P, prompt_P = fetch((tokens_PX, prompt_len_P, prompt_P))
@@ -141,8 +143,9 @@ def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk,
     most = b if slots is None else min(slots, b)
     size = most // shards
     least = size - math.floor(size * overlap) if is_cpu else size
+    most_B = np.full(b, max_tokens) if most_P is None else np.repeat(fetch(most_P), group)
     state = _State(b, np.repeat(tokens_PX[:, -1], group), max_tokens, turn_tokens, turns, pad_id,
-                   options.kept)
+                   options.kept, most_B)
     while np.any(state.status_B != _ENDED):
       while needed := _find_needed(state, shards, least, overlap):
         state.take_answers(answers.take(needed))
@@ -165,11 +168,11 @@ def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk,
 
 def trace(config, params, weights, place, *, prompts, prompt_tokens, group, max_tokens,
           turn_tokens, turns, answer_tokens, chunk, slots=None, overlap=None, eos_ids=(), pad_id=0,
-          keeps=False, **rule):
+          stop_ids=(), keeps=False, **rule):
   """The largest programs of a call of `sample`, traced; see `sampler.trace`."""
   del turns, overlap  # The host's alone.
   options = _options(config, group, max_tokens, turn_tokens, answer_tokens, chunk, eos_ids, pad_id,
-                     keeps, rule)
+                     stop_ids, keeps, rule)
   array, shards = jax.ShapeDtypeStruct, transformer.row_shards(config)
   start = _start.trace(
       options, params, *place((array((prompts, prompt_tokens), jnp.int32),
@@ -189,11 +192,11 @@ def trace(config, params, weights, place, *, prompts, prompt_tokens, group, max_
           "decode chunk": (advance, (), None), "prefill of observations": (read, (), None)}
 
 
-def _options(config, group, max_tokens, turn_tokens, answer_tokens, chunk, eos_ids, pad_id, keeps,
-             rule):
+def _options(config, group, max_tokens, turn_tokens, answer_tokens, chunk, eos_ids, pad_id,
+             stop_ids, keeps, rule):
   return _Options(config, group, max_tokens, min(chunk, turn_tokens, max_tokens),
                   tuple(rule.items()), tuple(sorted(eos_ids)), pad_id,
-                  sampler.count_kept(config, keeps, rule),
+                  tuple(sorted(stop_ids)), sampler.count_kept(config, keeps, rule),
                   most_read=min(answer_tokens, max_tokens))
 
 
@@ -277,9 +280,9 @@ def _width(widths, n):
 class _State:
   """The trajectories of B rows so far, on the host."""
 
-  def __init__(self, b, last_token_B, max_tokens, turn_tokens, turns, pad_id, kept):
+  def __init__(self, b, last_token_B, max_tokens, turn_tokens, turns, pad_id, kept, most_B):
     self.max_tokens, self.turn_tokens, self.turns = max_tokens, turn_tokens, turns
-    self.pad_id = pad_id
+    self.pad_id, self.most_B = pad_id, most_B  # Tokens after the prompt at which a row ends.
     self.status_B = np.full(b, _DRAWS)
     self.tokens_BT = np.full((b, max_tokens), pad_id, np.int32)
     self.logps_BT = np.zeros((b, max_tokens), np.float32)
@@ -299,7 +302,7 @@ class _State:
   def prepare_chunk(self, part):
     """fed_W, count_W, finish_W and most_W of a chunk."""
     rows = part.rows_B
-    most_B = np.minimum(self.start_B[rows] + self.turn_tokens, self.max_tokens).astype(np.int32)
+    most_B = np.minimum(self.start_B[rows] + self.turn_tokens, self.most_B[rows]).astype(np.int32)
     return (part.spread(self.fed_B[rows], 0), part.spread(self.count_B[rows], 0),
             part.spread(np.full(len(rows), sampler.RUNNING, np.int32), _LENGTH),
             part.spread(most_B, self.max_tokens))
@@ -319,7 +322,7 @@ class _State:
       self.count_B[row], self.fed_B[row] = end, self.tokens_BT[row, end - 1]
       if finish == sampler.RUNNING: continue
       self.finish_B[row], self.order_B[row], self.ends = finish, self.ends, self.ends + 1
-      is_cut = finish == _LENGTH and end == self.max_tokens
+      is_cut = finish == _LENGTH and end == self.most_B[row]
       self.status_B[row] = _ENDED if is_cut else _WAITS
       if not is_cut: yield row, self.tokens_BT[row, start:end].tolist()
 
@@ -333,7 +336,7 @@ class _State:
       self.status_B[row] = _ENDED
       if not answer.is_known or answer.ids is None: continue
       # There must be room for another token, and a turn in which it is drawn.
-      if self.turn_B[row] == self.turns or end + len(answer.ids) >= self.max_tokens:
+      if self.turn_B[row] == self.turns or end + len(answer.ids) >= self.most_B[row]:
         self.finish_B[row] = _LENGTH
         continue
       self.status_B[row] = _DRAWS

@@ -41,6 +41,7 @@ class Options:
   rule: tuple     # items of the keyword arguments of decoding.next_token
   eos_ids: tuple
   pad_id: int
+  stop_ids: tuple = ()
   kept: int = 0   # K, ids of the tokens that could be drawn which are recorded; 0: none are
   together: tuple = ()  # mesh axes whose devices end their chunks together
 
@@ -51,6 +52,7 @@ class _Rows:
   last_token_B: jax.Array  # of its prompt
   prompt_len_B: jax.Array
   keys_B: jax.Array        # one key per row, folded with the column for each draw
+  most_B: jax.Array        # tokens at which it ends
 
 
 @flax.struct.dataclass
@@ -75,9 +77,12 @@ class _Drawn:
 
 
 def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k=0,
-         top_p=1.0, min_p=0.0, eos_ids=(), pad_id=0, stops=(), decode=None,
+         top_p=1.0, min_p=0.0, eos_ids=(), pad_id=0, stop_ids=(), stops=(), decode=None,
          keeps=False, lay_out=None, fetch=jax.device_get, put=jax.device_put):
-  """Builds `sample(params, tokens_PX, prompt_len_P, prompt_P, key, factor_T, weights) -> Rollouts`.
+  """Builds `sample(params, tokens_PX, prompt_len_P, prompt_P, key, factor_T, weights, most_P)`.
+
+  It returns Rollouts. most_P, if not None, is the largest number of tokens of the completions of
+  each prompt, at most max_tokens.
 
   factor_T, if not None, multiplies the temperature of each position, and log-probs are
   then at that temperature. weights, if not None, is `decode.lay_out` of params, which can
@@ -98,6 +103,7 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
     temperature, top_k, top_p, min_p: see `decoding.next_token`.
     eos_ids: tokens that end a completion; the token is part of it.
     pad_id: token that fills the columns after the end.
+    stop_ids: further tokens that end a completion, as "stop"; the token is part of it.
     stops: strings that end a completion; it keeps every token up to the one
       that completes the string.
     decode: token ids -> text; needed by `stops`.
@@ -108,7 +114,7 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
   """
   shards = transformer.row_shards(config)
   options = _options(config, group=group, max_tokens=max_tokens, chunk=chunk, eos_ids=eos_ids,
-                     pad_id=pad_id, keeps=keeps, temperature=temperature, top_k=top_k, top_p=top_p,
+                     pad_id=pad_id, stop_ids=stop_ids, keeps=keeps, temperature=temperature, top_k=top_k, top_p=top_p,
                      min_p=min_p)
   chunk = options.chunk
   lay_out = lay_out or functools.partial(decoder.lay_out, config=config)
@@ -117,9 +123,10 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
   place = put if config.rows is None else lambda tree: put(tree, lambda *_: config.rows)
   joined = lambda arrays: place(np.concatenate(list(arrays)))
 
-  def sample(params, tokens_PX, prompt_len_P, prompt_P, key, factor_T=None, weights=None):
+  def sample(params, tokens_PX, prompt_len_P, prompt_P, key, factor_T=None, weights=None,
+             most_P=None):
     if weights is None: weights = lay_out(params)
-    prompts, rows, drawn = _start(options, params, tokens_PX, prompt_len_P, prompt_P, key)
+    prompts, rows, drawn = _start(options, params, tokens_PX, prompt_len_P, prompt_P, most_P, key)
     plans = [slots_lib.start(len(prompt_P) // shards, group, slots and slots // shards)] * shards
     working, read, cuts = None, prompts, {}
     while plans is not None:
@@ -156,9 +163,10 @@ def _find_width(options, columns):
   return chunks * options.chunk
 
 
-def _options(config, *, group, max_tokens, chunk, eos_ids, pad_id, keeps=False, **rule):
+def _options(config, *, group, max_tokens, chunk, eos_ids, pad_id, stop_ids=(), keeps=False,
+             **rule):
   return Options(config, group, max_tokens, min(chunk, max_tokens), tuple(rule.items()),
-                 tuple(sorted(eos_ids)), pad_id, count_kept(config, keeps, rule))
+                 tuple(sorted(eos_ids)), pad_id, tuple(sorted(stop_ids)), count_kept(config, keeps, rule))
 
 
 def count_kept(config, keeps, rule):
@@ -187,7 +195,8 @@ def trace(config, params, weights, place, *, prompts, prompt_tokens, slots=None,
   array, chunk = jax.ShapeDtypeStruct, options.chunk
   start = _start.trace(
       options, params, *place((array((prompts, prompt_tokens), jnp.int32),
-                               array((prompts,), jnp.int32), array((prompts,), jnp.uint32))),
+                               array((prompts,), jnp.int32), array((prompts,), jnp.uint32),
+                               array((prompts,), jnp.int32))),
       jax.eval_shape(lambda: jax.random.key(0)))
   all_prompts, rows, drawn = place(start.out_info)
   b = prompts * options.group
@@ -216,12 +225,14 @@ def trace(config, params, weights, place, *, prompts, prompt_tokens, slots=None,
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _start(options, params, tokens_PX, prompt_len_P, prompt_P, key):
+def _start(options, params, tokens_PX, prompt_len_P, prompt_P, most_P, key):
   """Prefills all prompts and returns the initial rows."""
   group = options.group
   b = axes.dims(tokens_PX=tokens_PX, prompt_len_P=prompt_len_P, prompt_P=prompt_P)["P"] * group
   rows = _Rows(last_token_B=jnp.repeat(tokens_PX[:, -1], group),
-               prompt_len_B=jnp.repeat(prompt_len_P, group), keys_B=keys_of(key, prompt_P, group))
+               prompt_len_B=jnp.repeat(prompt_len_P, group), keys_B=keys_of(key, prompt_P, group),
+               most_B=jnp.full(b, options.max_tokens, jnp.int32) if most_P is None else
+               jnp.repeat(most_P, group))
   drawn = _Drawn(tokens_BT=jnp.full((b, options.max_tokens), options.pad_id, jnp.int32),
                  logps_BT=jnp.zeros((b, options.max_tokens), jnp.float32),
                  len_B=jnp.zeros(b, jnp.int32), finish_B=jnp.full(b, RUNNING, jnp.int32),
@@ -305,7 +316,7 @@ def _advance_shard(options, rows, prompts, working, drawn, enough_O, weights, fa
   by_row = lambda x_B: x_B.at[row_W].get(mode="clip")
   steps, fed_W, finish_W, len_W, tokens_WC, logps_WC, kept_WCK, suffix = decode_chunk(
       options, weights, prompts, working.suffix, working.fed_W, count_W, working.finish_W,
-      options.max_tokens, by_row(rows.keys_B), by_row(rows.prompt_len_B), enough_O[0], factor_T)
+      by_row(rows.most_B), by_row(rows.keys_B), by_row(rows.prompt_len_B), enough_O[0], factor_T)
   at = (row_W[:, None], count_W[:, None] + jnp.arange(options.chunk)[None, :])
   drawn = _Drawn(tokens_BT=drawn.tokens_BT.at[at].set(tokens_WC, mode="drop"),
                  logps_BT=drawn.logps_BT.at[at].set(logps_WC, mode="drop"),
@@ -374,8 +385,10 @@ def decode_chunk(options, weights, prompts, suffix, fed_W, count_W, finish_W, mo
 
 def _finish(options, drawn_W, count_W, most_W):
   """How rows of `count_W` tokens end with the token that they have drawn, or RUNNING."""
-  ends_W = jnp.any(drawn_W[:, None] == np.asarray(options.eos_ids, np.int32)[None, :], axis=1)
-  return jnp.where(ends_W, _EOS, jnp.where(count_W == most_W, _LENGTH, RUNNING))
+  is_in = lambda ids: jnp.any(drawn_W[:, None] == np.asarray(ids, np.int32)[None, :], axis=1)
+  finish_W = jnp.where(count_W == most_W, _LENGTH, RUNNING)
+  if options.stop_ids: finish_W = jnp.where(is_in(options.stop_ids), _STOP, finish_W)
+  return jnp.where(is_in(options.eos_ids), _EOS, finish_W)
 
 
 @functools.partial(jax.jit, static_argnums=0)

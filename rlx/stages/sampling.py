@@ -71,10 +71,13 @@ class Sampler:
                factor_T: jax.Array | None = None, weights: Any = None) -> records.Rollouts:
     """Rollouts on the host; `factor_T` and `weights` are those of `sampler.make`."""
     encoded = encode(self.texts, self.mesh, prompts)
+    most_P = sharding.place_rows(np.array(
+        [min(p.max_tokens or self.max_tokens, self.max_tokens) for p in prompts], np.int32),
+                                 self.mesh)
     if self.dialogues is None:
-      return hosts.fetch(self.sample(params, *encoded, key_, factor_T, weights))
+      return hosts.fetch(self.sample(params, *encoded, key_, factor_T, weights, most_P))
     with self.dialogues.start_episodes(prompts, self.group, counts=self.counts) as answers:
-      return self.sample(params, *encoded, key_, answers, factor_T, weights)
+      return self.sample(params, *encoded, key_, answers, factor_T, weights, most_P)
 
   @functools.cached_property
   def sample(self) -> Callable[..., records.Rollouts]:
@@ -89,6 +92,7 @@ class Sampler:
     tokenizer = self.texts.tokenizer
     return dict(self.rule, keeps=self.keeps, max_tokens=self.max_tokens, chunk=self.chunk,
                 eos_ids=tokenizer.eos_ids, pad_id=tokenizer.pad_id, group=self.group,
+                stop_ids=self.texts.stop_ids,
                 slots=self.slots,
                 **(self.dialogues.sizes(self.max_tokens) if self.dialogues else {}))
 

@@ -102,6 +102,29 @@ def test_equals_full_forward_passes(params, rule, options, more):
   assert len({tuple(c) for c in completions}) > 2  # Not all alike.
 
 
+@pytest.mark.parametrize("stop_ids", [(), (3, 7)])
+@pytest.mark.parametrize("change", [{}, dict(chunk=3), MOVING], ids=str)
+def test_a_prompt_has_its_own_limit_and_tokens_stop(params, change, stop_ids):
+  """What is drawn is as without them, up to the limit or the first such token, without a program
+  more."""
+  whole, (sample, _) = _sample(params), _sampler(stop_ids=stop_ids, **change)
+  assert not {3, 7} <= {EOS} and any({3, 7} & set(ids) for ids in padding.completions(whole))
+  programs = lambda: [fn._cache_size() for fn in (sampler._start, sampler._move, sampler._advance)]
+  sample(*_arguments(params), None, None, np.full(3, T, np.int32))
+  before = programs()
+  for most_P in (np.array([4, T, 1], np.int32), np.array([2, 7, 11], np.int32)):
+    out = jax.device_get(sample(*_arguments(params), None, None, most_P))
+    for b, (ids, found) in enumerate(zip(*map(padding.completions, (whole, out)))):
+      stops = [i + 1 for i, token in enumerate(ids) if token in stop_ids]
+      n = min(most_P[b // 2], len(ids), *stops)
+      assert found == ids[:n]
+      assert records.FINISH[out.finish_B[b]] == (
+          "eos" if ids[n - 1] == EOS else "stop" if n in stops else "length")
+    assert out.tokens_BS.shape == whole.tokens_BS.shape
+  if "slots" not in change: assert programs()[0] == before[0]
+  assert programs()[2] - before[2] <= (0 if not change else 2)
+
+
 @pytest.mark.parametrize("change", [dict(chunk=T - 1, width=9), MOVING], ids=str)
 def test_results_do_not_depend_on_how_rows_are_decoded(params, change):
   base, other = _sample(params), _sample(params, **change)
