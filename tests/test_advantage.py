@@ -126,12 +126,15 @@ def test_values_learn_the_returns_of_their_own_term(coef):
   np.testing.assert_allclose(scored_by(together)[0].returns_BT, expected.returns_BT, atol=1e-6)
 
 
+def gains_of_values(values_BT): return np.diff(values_BT, append=0)
+
+
 @pytest.mark.parametrize("change", [
     dict(process=GAE),
     # A reward that reads values has a target of its own, too.
     dict(process=dict(name="process.reinforce"))], ids=["estimator", "reward"])
 def test_values_of_two_terms_are_refused(change):
-  reward = ("implicit.process" if change["process"] is GAE else "steps.redistribute")
+  reward = ("implicit.process" if change["process"] is GAE else f"{__name__}:gains_of_values")
   c = config(dict(outcome=OUTCOME, process=dict(name=reward, coef=1.0)), dict(outcome=GAE) | change)
   with pytest.raises(ValueError, match=r"^advantages.outcome.name='temporal.gae', "
                      r"advantages.process.name=.*one value model") as e:

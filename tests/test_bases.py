@@ -38,7 +38,7 @@ MBPP = [dict(task_id=1, text="Write a function to add two numbers.",
              code="def add(a, b):\r\n  return a + b", test_list=["assert add(1, 2) == 3"],
              test_setup_code="", challenge_test_list=[], split="train")]
 STEPS = {"capo", "clip_delta", "fapo", "gdpo", "pav", "pure", "reasonflux", "rsbs", "vsrm"}
-TURNS = {"ftrl", "gigpo", "gra", "igpo", "ppr_renorm", "prs"}
+TURNS = {"ftrl", "gigpo", "gra", "igpo", "oprl", "ppr_renorm", "prs"}
 ANSWERS = {"crew", "dro_r3", "ema_std_filter", "jepo", "ll_rew", "nover", "rlpr", "verifree",
            "vr_cli"}
 WORDS = {"co_reward", "r_horizon", "laser", "lanser"}
@@ -46,7 +46,8 @@ WORDS = {"co_reward", "r_horizon", "laser", "lanser"}
 REFUSED = dict(
     toy={"synlogic"}, gsm8k=STEPS | TURNS | WORDS | {"tinyv", "ver_pitfall"},
     math=STEPS | TURNS | WORDS | {"rl_plus"}, code=STEPS | TURNS | WORDS | {"fmt_len"},
-    tools=STEPS | ANSWERS | WORDS | {"dars", "dph", "rl_plus", "synlogic", "tinyv", "ver_pitfall"})
+    tools=STEPS | ANSWERS | WORDS | {
+        "dars", "dph", "red", "rl_plus", "synlogic", "tinyv", "ver_pitfall"})
 
 
 def differences(config):

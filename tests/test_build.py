@@ -1,14 +1,16 @@
 """What build makes of a config: slots, scores of steps, optimizers; and what it refuses."""
-import json
+import types
 
 import jax
 import numpy as np
 import pytest
 
 from configs import base, quickstart
+from configs.papers import red
 from rlx import build
 from rlx.build import (
-    models as build_models, prompts as build_prompts, run as run_lib, updates as updates_lib)
+    methods as build_methods, models as build_models, prompts as build_prompts, run as run_lib,
+    updates as updates_lib, verifiers as build_verifiers)
 from rlx.core import records
 from rlx.io import tokenizer, weights
 from rlx.learner import sharding
@@ -80,6 +82,36 @@ def step_scores(verdicts, rollouts, tokens):
                                     verifier="steps")
 
 
+def test_scores_of_prefixes():
+  """Of the first verifier, on the last token of each step; EOS is no step."""
+  tokens = tokenizer.characters("0123456789;#")
+  texts, prompts = ["7;3#3", "", "2"], [records.Prompt(id=i, text="", answer="") for i in "abc"]
+  completions = [[*tokens.encode(t), tokens.eos_ids[0]] for t in texts]
+  rollouts = types.SimpleNamespace(sampler_logps_BT=np.zeros((3, 7)))
+  asked = []
+  def verify(path, prompts, prefixes):
+    asked.append((path, [p.id for p in prompts], prefixes))
+    return [nan if p == "7;3" else len(p) / 8 for p in prefixes]
+  for separator, columns in (("", [0, 1, 2, 3, 4]), (";", [1, 4])):
+    steps = host_fields.columns_of_steps(completions, tokens, separator)
+    got_BT = host_fields.prefix_scores_BT(steps, completions, prompts, tokens, rollouts, verify,
+                                          verifiers=("grade", "other"))
+    expected_BT = np.zeros((3, 7))
+    expected_BT[0, columns] = [nan if c == 2 else (c + 1) / 8 for c in columns]
+    expected_BT[2, 0] = 1 / 8
+    np.testing.assert_array_equal(got_BT, expected_BT)
+  assert asked[1] == ("grade", list("aac"), ["7;", "7;3#3", "2"])
+  assert len(asked[0][2]) == 6
+
+
+def test_a_scorer_of_prefixes_reads_the_text_alone():
+  c = red.get_config("smoke")
+  pool = types.SimpleNamespace(fields_of=lambda path: ("finish_B",),
+                               lookup=lambda path: stages.score)
+  with pytest.raises(ValueError, match=r"^verifier.scores=\('chain.step_share',\): one that reads"):
+    build_verifiers.prompt_rows_of(c, build_methods.resolve_methods(c), None, pool, [])
+
+
 def test_step_scores_are_on_the_steps_of_the_text():
   tokens = tokenizer.characters("0123456789;#")
   texts = ["7;3;5#5", "7;2;5#5", "7;2", "7;2;5#"]
@@ -105,7 +137,11 @@ def test_step_scores_are_on_the_steps_of_the_text():
 
 @pytest.mark.parametrize("changes, message", [
     (dict(prompts__columns=dict(verifier="math_answer.boxed")),
-     r"^verifier.workers=0: math_answer.boxed \(prompt '.*'\) .* set verifier.workers >= 1"),
+     r"^verifier.workers=0: math_answer.boxed \(prompts.columns.verifier\) .* set verifier.workers"),
+    (dict(prompts__columns={}),  # The default of the data set.
+     r"^verifier.workers=0: math_answer.final \(prompts.columns.verifier\)"),
+    (dict(environment__name="tests.environments.counting:Counting", episodes__workers=0),
+     "^episodes.workers=0: a step of tests.environments.counting:Counting may run for ever"),
     (dict(verifier__scores=("gym_task.answer",)),
      r"^verifier.workers=0: gym_task.answer \(verifier.scores\)"),
     (dict(verifier__steps="math_answer.boxed", rollouts__step_separator=";"),
@@ -113,14 +149,12 @@ def test_step_scores_are_on_the_steps_of_the_text():
     (dict(eval__prm_sets=("math_answer.boxed",), rollouts__step_separator=";"),
      r"^verifier.workers=0: math_answer.boxed \(eval.prm_sets\)"),
     (dict(prompts__columns=dict(verifier="chain.anser")),
-     "^prompt '.*': verifier.name='chain.anser'.*'answer'")])
-def test_what_the_pool_cannot_run_is_refused_at_startup(tmp_path, changes, message):
+     "^prompts.columns.verifier: verifier.name='chain.anser'.*'answer'")])
+def test_what_the_pool_cannot_run_is_refused_before_the_data_is_read(tmp_path, changes, message):
   c = quickstart.get_config("smoke")
   c.prompts.options.size = 64
   if "prompts__columns" in changes:
-    rows = [dict(question=f"{a}{op}{b}=", answer="7") for a in "0123" for op in "Mm" for b in "67"]
-    for split, some in (("train", rows[::2]), ("test", rows[1::2])):
-      (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in some))
+    for split in ("train", "test"): (tmp_path / f"{split}.jsonl").write_text("no row")
     c.prompts.source, c.prompts.options = f"jsonl:{tmp_path}/{{split}}.jsonl", {}
     c.prompts.dataset, c.prompts.per_step, c.eval.prompts = "jsonl", 4, 4
   for key, value in changes.items():

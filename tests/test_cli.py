@@ -12,6 +12,7 @@ import pytest
 import rlx
 from configs import base
 from rlx import cli
+from rlx.core import version
 from rlx.io import compile_cache, hub, refusals
 from rlx.loops import record as record_lib, rl
 
@@ -135,3 +136,12 @@ def test_the_version_is_one(capsys, monkeypatch):
   changes, citation = ((ROOT / name).read_text() for name in ("CHANGELOG.md", "CITATION.cff"))
   assert re.findall(r"^## ([0-9.]+)", changes, re.M)[0] == rlx.__version__
   assert re.search(r"^version: (.*)$", citation, re.M)[1] == rlx.__version__
+
+
+def test_the_repository_has_one_address():
+  """Files that are read alone, such as notebooks, repeat the address of rlx/core/version.py."""
+  files = [*ROOT.glob("*.*"), *ROOT.glob("docs/*.md"), *ROOT.glob("colab/*"),
+           *ROOT.glob(".github/*/*")]
+  found = {(path.name, address) for path in files if path.is_file()
+           for address in re.findall(r"github(?:\.com)?/([\w.-]+/rlx)\b", path.read_text())}
+  assert {address for _, address in found} == {version.ADDRESS.removeprefix("https://github.com/")}

@@ -56,9 +56,9 @@ def run_of(workdir, start, **changes):
   """A workdir as a run leaves it, of random models; {name: parameters}."""
   c = base.get_config()
   c.model.path, c.seed = str(start), 3
-  for key, value in changes.items():
+  for key, changed in changes.items():
     section, name = key.split("__")
-    c[section][name] = value
+    c[section][name] = changed
   record.record(c, workdir)
   config, params = hf.load(start, c.model.param_dtype)
   noise = np.random.default_rng(0)

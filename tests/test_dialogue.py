@@ -8,11 +8,12 @@ import pytest
 
 from rlx import build
 from rlx.core import records, rng
-from rlx.io import chat, tokenizer as tokenizer_io
+from rlx.io import chat, metrics as io_metrics, tokenizer as tokenizer_io
 from rlx.loops import rl
 from rlx.prompts import templates
 from rlx.rollouts import episodes, padding
 from rlx.stages import dialogue, host_fields
+from rlx.tools import view
 from tests.io import test_chat
 from tests.io.test_chat import bare  # pylint: disable=unused-import
 from tests import stages, tiny
@@ -358,8 +359,18 @@ def test_a_run_resumes_bit_for_bit(run, trained, tmp_path):
   assert tiny.lines(folder) == tiny.lines(killed)
 
 
+def test_completions_of_episodes_are_recorded_with_their_turns(trained):
+  rows = io_metrics.tables(trained[1], view._is_row)
+  assert rows == io_metrics.tables(trained[1], lambda row: True) and len(rows) > 3
+  for row in rows:
+    assert max(row["turns"]) + 1 == len(row["turn_rewards"])
+    assert len(row["tokens"]) == len(row["turns"]) == len(row["advantages"])
+  assert any(-1 in row["turns"] for row in rows)
+  assert any(x is not None and x > 0 for row in rows for x in row["turn_rewards"])
+
+
 def test_metrics_are_of_episodes(trained):
-  row = tiny.io_metrics.read(trained[1])[0]
+  row = io_metrics.read(trained[1])[0]
   assert 1 < row["environment/count"] <= 4 and row["environment/failed"] == 0
   assert row["rollouts/sampler_gap_max"] < 1e-4
 

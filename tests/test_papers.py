@@ -5,7 +5,7 @@ import types
 import numpy as np
 import pytest
 
-from rlx.build import methods as build_methods, updates
+from rlx.build import load, methods as build_methods, updates
 from rlx.core import records
 
 # Two completions of a prompt, of two steps of two tokens each.
@@ -49,6 +49,31 @@ def test_capo():
       got_BT, np.array([[1.25, 1.25, .25, .25], [-.75] * 4]) / np.sqrt(11 / 14), rtol=1e-5)
 
 
+def test_red():
+  # Both end with a score of 3/4; the second loses 1/4 with its third token. Without values the
+  # advantage is sum_l .95^l r_{t+l}, whitened: what a reward on the last token would not tell.
+  scores_BT = np.array([[0, .25, .5, .75], [0, .75, .5, .75]])
+  got_BT = advantages("red", [1., 0.], prefix_scores_BT=scores_BT, values_BT=np.zeros((2, 4)),
+                      step_ends_BT=np.ones((2, 4), bool))
+  rewards_BT = np.array([[0, .25, .25, .25], [0, .75, -.25, .25]])
+  gae_BT = np.stack([(.95 ** np.arange(4 - t) * rewards_BT[:, t:]).sum(axis=1)
+                     for t in range(4)], axis=1)
+  np.testing.assert_allclose(got_BT, (gae_BT - gae_BT.mean()) / gae_BT.std(ddof=1), rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind, expected", [("phrases", [.25, .5]), ("calibrated", [1., .5])])
+def test_noisy_rew(kind, expected):
+  # A right completion with a quarter of the phrases, a wrong one with half of them.
+  with pytest.raises(ValueError, match="it needs a chat model, which base=toy does not have"):
+    load.load_config(f"papers/noisy_rew:{kind}")
+  c = load.load_config(f"papers/noisy_rew:{kind}", "gsm8k")
+  assert c.verifier.scores == ("phrases.reasoning",)
+  _, reward = build_methods.resolve_methods(c).rewards["outcome"]
+  scored = records.Batch(action_BT=np.ones((2, 1), bool), group=2, outcome_B=np.array([1., 0.]),
+                         scores_BE=np.array([[.25], [.5]]))
+  np.testing.assert_allclose(reward(scored), expected)
+
+
 def test_verpo():
   # Both pass the first test, one the second: rates 1 and 1/2, not near each other, so
   # that only the second counts, with e^-1, and the verdict with 1.
@@ -69,6 +94,16 @@ def of_turns(turn_rewards, outcome_B=(1., 0.), **fields):
 
 
 def per_turn(first, second): return np.repeat([first, second], 2, axis=1)
+
+
+def test_oprl():
+  # Log-ratios of the turns: 3 and 1 of the right episode, 1 and -1 of the wrong one, of mean 1.
+  # Leave-one-out of the verdicts is 1 and -1. A turn gets its own reward alone, not later ones.
+  ratio_BT = np.array([[1., 2., 1., 0.], [0., 1., 0., -1.]])
+  got_BT = advantages("oprl", **of_turns([[0, 0], [0, 0]], prm_logps_BT=ratio_BT,
+                                         prm_old_logps_BT=ratio_BT, prm_ref_logps_BT=0 * ratio_BT,
+                                         prm_beta_B=np.full(2, .5)))
+  np.testing.assert_allclose(got_BT, per_turn([1 + .5 * 2, 1], [-1, -1 - .5 * 2]), atol=1e-6)
 
 
 @pytest.mark.parametrize("turn_rewards, parsed, size", [
@@ -111,10 +146,10 @@ def test_ppr_renorm():
 
 
 def test_ftrl():
-  # Turns 0 have the prompt as their history and the rewards 1 and 0; turns 1 are alone.
+  # Turns 0 have the prompt as their history and the returns 1 + 1 and 1/2; turns 1 are alone.
   got_BT = advantages("ftrl", **of_turns(
       [[1, 1], [0, 1/2]], turn_prefix_BT=np.array([[0, 0, 1, 1], [0, 0, 2, 2]])))
-  np.testing.assert_allclose(got_BT, per_turn([1, 0], [-1, 0]), atol=1e-6)
+  np.testing.assert_allclose(got_BT, per_turn([3/2, 0], [-3/2, 0]), atol=1e-6)
 
 
 def test_gigpo():

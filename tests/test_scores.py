@@ -70,9 +70,12 @@ def test_scores_without_a_verifier_are_refused(config):
     (dict(name="shaping.plain", kind="zscore"), "group.grpo", "the plain score"),
     (dict(name="shaping.plain", kind="minmax"), "group.variance_weighted", "the plain score"),
     (dict(name="shaping.plain", kind="minmax"), "group.rloo", None),
+    (dict(name="likelihood.reference", baseline="diff"), "group.grpo", "without its base"),
+    (dict(name="likelihood.reference", baseline="diff", post="clip01"), "group.grpo", None),
 ], ids=str)
 def test_a_method_that_its_estimator_undoes_gives_a_warning(reward, estimator, warns, said):
-  _check(_config(reward, estimator, verifier=dict(scores=("format.boxed",))))
+  _check(_config(reward, estimator, verifier=dict(scores=("format.boxed",)),
+                 likelihood=dict(max_tokens=1)))
   if warns is None: assert not said
   else:
     assert len(said) == 1 and warns in said[0]

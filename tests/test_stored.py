@@ -67,6 +67,17 @@ def test_labels_come_from_values(run, tmp_path):
     stored.add_labels(stored.read(_file(tmp_path, _row(values=[.5])), run.texts), run.texts, "soft")
 
 
+def test_relative_labels_compare_the_first_step_with_the_prompt(run, tmp_path):
+  rows = [_row(values=[v, 1.], start=start) for v, start in (
+      (.5, 1.), (.75, .9), (.25, 0.), (.75, None))]
+  got = stored.add_labels(stored.read(_file(tmp_path, *rows), run.texts), run.texts, "relative")
+  # .5 < .8 * 1, .75 >= .8 * .9; after 0 every value has risen. An unknown start: left out.
+  assert [x.labels for x in got] == [(0., 1.), (1., 1.), (1., 1.)]
+  without = stored.read(_file(tmp_path, _row(values=[.5, 1.])), run.texts)
+  with pytest.raises(ValueError, match="train_prm.labels='relative': '7;2#2' was labelled without"):
+    stored.add_labels(without, run.texts, "relative")
+
+
 def test_a_batch_is_whole_groups_filled_up(run, tmp_path):
   completions = stored.add_labels(stored.read(_file(
       tmp_path, *[_row("7;2#2", 1, "a", values=[.25, 1.])] * 2,

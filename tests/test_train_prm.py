@@ -1,4 +1,5 @@
 """Training a PRM on stored completions, and what evaluation makes of it."""
+import dataclasses
 import json
 
 import jax
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from configs.papers import implicit_prm
+from rlx.core import records
 from rlx.evals import best_of_n
 from rlx.io import curves, metrics as io_metrics
 from rlx.loops import prm_sets, rl, stored, train_prm
@@ -140,13 +142,60 @@ def test_a_head_learns_labels_made_by_going_on_from_each_step(implicit, tmp_path
   moved = prm_sets.score(run, state, [x.prompt] * 2, [x.ids, changed], [[end]] * 2)[""]
   assert abs(moved[0, 0] - moved[1, 0]) > 1e-5
 
+  # The value of the prompt is the same for its completions; values that rows have stay.
+  some = [*stored.read(tmp_path / "labelled.jsonl", run.texts)[:4],
+          *stored.read(workdir / "rollouts.jsonl", run.texts)[4:8]]
+  stored.label(tmp_path / "starts.jsonl", run, state, some, 2, with_start=True)
+  starts = [json.loads(l) for l in (tmp_path / "starts.jsonl").read_text().splitlines()]
+  for row, was in zip(starts, rows): assert row["values"] == was["values"]
+  for part in (starts[:4], starts[4:]):
+    assert len({row["start"] for row in part}) == 1 and part[0]["start"] in (0, .5, 1)
+    spent = [row["sampled"] for row in part]
+    assert spent[1:] == [row["sampled"] for row in rows if row["group"] == part[0]["group"]][1:]
+  assert starts[0]["sampled"] > rows[0]["sampled"]
+
   with pytest.raises(ValueError, match="train_prm.labels='soft': None; the rewards of"):
     rl.train(config_of(train_prm__labels="soft"), tmp_path / "rl")
+
+
+def test_balanced_classes_have_half_of_the_loss_each(implicit):
+  workdir, *_ = implicit
+  run = tiny.build_run(config_of(train_prm__labels="hard", train_prm__balanced=True,
+                                 prm__microbatches=2), learns="prm")
+  completions = stored.read(workdir / "rollouts.jsonl", run.texts)
+  steps = run.texts.step_columns([x.ids for x in completions])
+  # In the first half of the groups all steps are right, in the others all but the last are wrong.
+  groups = stored.group_completions([
+      dataclasses.replace(x, labels=(1.,) * len(columns) if i < 32 else
+                          (0.,) * (len(columns) - 1) + (1.,))
+      for i, (x, columns) in enumerate(zip(completions, steps))])
+  rollouts, outcome_B, labels_BT = stored.batch(groups, 0, run)
+  state, stage = run.init(), run.update_prm
+  placed = train_prm._place(run, state, stages.annotate(run, state, rollouts, outcome_B), labels_BT)
+  part = next(stage.learner.make_minibatches(placed))
+
+  def gradient(stage, cuts):
+    """Of the head, added up over microbatches; of the bias it is w (1/2 - y) at a score of 0."""
+    whole = stage.learner.add_whole(state.prm, part, stage._weigh, None)
+    grads = [jax.grad(lambda params: stage._loss(
+        records.join(state.frozen, params), jax.tree.map(lambda x: x[rows], whole))[0].total)(
+            state.prm)["value"] for rows in np.split(np.arange(len(labels_BT)), cuts)]
+    return jax.tree.map(lambda *x: np.sum(x, axis=0), *grads)
+
+  labels = labels_BT[~np.isnan(labels_BT)]
+  assert 0 < labels.mean() < 1 and labels.mean() != .5
+  balanced = gradient(stage, [4])
+  assert balanced["b_1"][0] == pytest.approx(0, abs=1e-4)
+  # The classes are counted in the whole minibatch, however it is cut.
+  np.testing.assert_allclose(balanced["w_D1"], gradient(stage, [])["w_D1"], atol=1e-4)
+  assert gradient(dataclasses.replace(stage, balanced=False), [4])["b_1"][0] == pytest.approx(
+      (.5 - labels).sum(), rel=1e-5)
 
 
 @pytest.mark.parametrize("changes, message", [
     (dict(prm__order="none"), "prm.order='none': single, double or reverse"),
     (dict(train_prm__labels="firm"), "train_prm.labels='firm': one of \\('hard'"),
+    (dict(train_prm__balanced=True), "train_prm.balanced=True: False without train_prm.labels"),
     (dict(train_prm__prompts=0), "train_prm.prompts=0: a whole number from 1"),
     (dict(eval__prm_sets=("chain.step",)), "eval.prm_sets.name='chain.step': rlx/verifiers"),
     (dict(rollouts__step_separator=None), "rollouts.step_separator=None: .*needs it"),

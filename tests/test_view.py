@@ -144,7 +144,8 @@ def test_prompts_ends_and_what_was_read_are_shown(tmp_path):
   page = Page(view.view(write(tmp_path, rows=rows)))
   check(page)
   assert "<|im_start|>user↵\n2+2<|im_end|>↵\n 7 tokens" in page.text
-  assert "✓ 4 tokens, endeda<|im_end|>tool<|im_end|>" in page.text
+  assert "✓ 4 tokens in 2 turns, ended" in page.text
+  assert "turn 0a<|im_end|>readstoolturn 1<|im_end|>" in page.text
   assert "✓ 4 tokens, cut off at rollouts.max_tokensabcd" in page.text
   assert [(a["class"].split()[-1], a["title"]) for t, a in page.elements
           if t == "span" and "title" in a][:4] == [
@@ -175,7 +176,7 @@ def test_rows_are_what_the_model_read_and_drew(tmp_path, messages, tools, segmen
   hf.chat_template = TEMPLATE
   tokens = tokenizer.wrap(hf)
   template = resolve.bind("prompts.templates", dict(name="plain"), "prompts.template", n_given=1)
-  made = texts_lib.Texts(tokenizer=tokens, template=template, stops=(), answer="(.)",
+  made = texts_lib.Texts(tokenizer=tokens, template=template, stops=(), answer="(.)", thoughts=(),
                          step_separator=None, prompt_tokens=32, completion_tokens=16)
   prompt = records.Prompt(id="p", text="2", messages=tuple(messages), tools=tuple(tools))
   rollouts = trajectories.rows(
@@ -195,14 +196,31 @@ def test_rows_are_what_the_model_read_and_drew(tmp_path, messages, tools, segmen
   assert [t >= 0 for t in made_row.get("turns", [0] * len(kinds))] == [k == "action" for k in kinds]
   page = Page(view.view(write(tmp_path, rows=[dict(step=0, **made_row)])))
   check(page)
-  assert shown in page.text and drawn in page.text
+  assert shown in page.text
+  if "turns" not in made_row: assert drawn in page.text
+  for _, text in segments: assert text in page.text
+
+
+def test_episodes_show_turns_observations_and_rewards_and_long_ones_are_folded(tmp_path):
+  given = dict(tokens=["[1+1]", "", "2", ";", "#2", ""], turns=[0, 0, -1, -1, 1, 1], length=6,
+               log_ratio=[1.0, 2.0, 0, 0, 3.0, 4.0], advantages=[0.0] * 6, turn_rewards=[None, 0.25])
+  n = view.UNFOLDED + 1
+  long = dict(tokens=["a"] * n, turns=list(range(n)), log_ratio=None, advantages=[0.0] * n)
+  bad = [given | dict(turn_rewards=x) for x in (["1", None], 1, [True, None])]
+  page = Page(view.view(write(tmp_path, rows=[row(0, **x) for x in (given, long, *bad)])))
+  check(page)
+  assert page.text.count("6 tokens in 2 turns, ended") == 1
+  assert "turn 0[1+1]·reads2;turn 1, reward 0.25#2EOS" in page.text
+  assert page.text.count("reward 0.25") == 1
+  assert ["open" in a for t, a in page.elements if t == "details" and "episode" in a.get(
+      "class", "")] == [True, False]
 
 
 def test_what_is_no_number_has_no_shade_and_zeros_set_no_scale():
   rows = [row(0, log_ratio=[math.nan, 2.0, *[0.0] * 98], advantages=[0.0] * 100,
               tokens=["t"] * 100)]
   shown = view.completions(rows)
-  shades = [t["shades"] for t in shown["steps"][0]["groups"][0]["rows"][0]["tokens"]]
+  shades = [t["shades"] for t in shown["steps"][0]["groups"][0]["rows"][0]["parts"][0]["tokens"]]
   assert shades[:3] == ["l0 a0", "l4 a0", "l0 a0"]
   assert shown["scales"] == {"log_ratio": [-2, -1.5, -1, -.5, 0, .5, 1, 1.5, 2]}
 
@@ -298,7 +316,7 @@ def test_a_long_run_shows_steps_from_first_to_last(monkeypatch, tmp_path):
   shown = view.completions(rows)
   # Of 31 steps with 4 tokens shown each there is room for 5.
   assert [s["step"] for s in shown["steps"]] == [0, 80, 150, 220, 300]
-  assert len(shown["steps"][0]["groups"][0]["rows"][0]["tokens"]) == 4
+  assert len(shown["steps"][0]["groups"][0]["rows"][0]["parts"][0]["tokens"]) == 4
   page = Page(view.view(write(tmp_path, rows=rows)))
   assert "5 of the 31 steps" in page.text and page.text.count("… 2 more tokens") == 5
 

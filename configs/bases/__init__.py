@@ -25,7 +25,7 @@ def language_model(arg, *names):
   """(config that all language models share, one of names or "", "" or "smoke") of an argument."""
   words = set(arg.split("-")) - {""}
   name, is_lora = words & set(names), "lora" in words
-  if unknown := sorted(words - {*names, "lora", "smoke"}) or len(name) > 1:
+  if words - {*names, "lora", "smoke"} or len(name) > 1:
     raise ValueError(f"argument {arg!r} of the base: there are {', '.join([*names, 'lora'])} and "
                      "smoke, joined by -.")
   c = base.get_config()

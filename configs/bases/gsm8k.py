@@ -19,6 +19,11 @@ On two cores that other programs used too, with word problems of reasoning-gym (
 three steps took 173, 109 and 188 s, and the whole run 10.5 minutes. None of the 96 completions was
 right. configs/smollm2.py has tasks of which this model solves some.
 
+papers/prime with one addition a question ("Ann has 10 pens and buys 38 more"), steps=2,
+rollouts.max_tokens=96, learner.microbatches=2 and prm.microbatches=2: two steps of 297 and 195 s,
+16 minutes in all beside other programs. Each of the two batches had one prompt with right and wrong
+completions, and no greedy answer to 16 held-out questions was right.
+
 A model that thinks before it answers, such as Qwen3, needs longer completions: TRL gives
 Qwen3-0.6B 4096 tokens (rollouts.max_tokens=4096).
 """

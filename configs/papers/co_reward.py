@@ -29,4 +29,7 @@ def get_config(arg=""):
   c = quickstart.grpo(arg)  # There is no filter by accuracy: the method needs no verdict.
   c.prompts.dataset, c.prompts.paired = base.part("question in two wordings"), True
   c.rewards.outcome = dict(name="pseudo.paired", coef=1.0)
+  # C tmlr-group/Co-Reward coreward/verl/trainer/config/ppo_trainer.yaml, which
+  # coreward/math_co_reward.sh does not change.
+  c.learner.aggregation = "token-mean"
   return c

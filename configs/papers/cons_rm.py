@@ -28,4 +28,7 @@ def get_config(arg=""):
   c.rewards = dict(outcome=dict(
       name="shaping.ensemble", coef=1.0, kind="lagrange", k=10.0, thresholds=(0.9, 0.9)))
   c.kl.coef, c.kl.place, c.kl.kind = 0.01, "reward", "k1"  # O
+  # C tedmoskovitz/ConstrainedRL4LMs rl4lms/algorithms/constrained_ppo/constrained_ppo.py, not verl:
+  # a mean over tokens.
+  c.learner.aggregation = "token-mean"
   return c

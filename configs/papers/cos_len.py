@@ -33,4 +33,6 @@ def get_config(arg=""):
       wrong=(-10.0, 0.0), exceeded=-10.0))          # C
   c.kl.coef, c.kl.place, c.kl.kind = 0.01, "reward", "k1"          # C init_kl_coef
   c.learner.epochs = 2                              # C max_epochs
+  # C eddycmu/demystify-long-cot openrlhf/openrlhf/models/loss.py, OpenRLHF, not verl.
+  c.learner.aggregation = "seq-mean-token-mean"
   return c

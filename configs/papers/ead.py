@@ -30,4 +30,7 @@ def get_config(arg=""):
   c.learner.rollout_correction = dict(name="rollout_correction.tis", cap=2.0, level="token")  # C
   c.learner.loss.clip_low, c.learner.loss.clip_high = 0.2, 0.28  # C
   c.learner.minibatches = 4                       # O: clipping acts off-policy only
+  # C yangalan123/EAD-RLVR verl/trainer/config/ppo_trainer.yaml, which
+  # recipe/ead/run_annealed_sampling.sh does not change.
+  c.learner.aggregation = "token-mean"
   return c

@@ -11,8 +11,11 @@ beside the values: C taken from the released code (bytedance/FTRL,
 Scripts/FTRL-GRPO-Qwen25.sh), O our choice.
 
 Differences from the paper: it cuts stored episodes into turns, draws 16 replies after the same
-history and takes their z-scores; this config samples 8 episodes and compares turns that happen to
-have the same history, without a division by the standard deviation.
+history and takes the z-scores of what this turn earns. This config samples 8 episodes and compares
+turns that happen to have the same history by what the episode earns from there on, without a
+division by the standard deviation. So that calls without an answer never earn more than the right
+answer, that has 1 + the number of unsolved steps, as much as if calls had solved them, instead of
+the code's 1 / (1 + unsolved).
 
 Confidence in the formula: high.
 """
@@ -24,11 +27,13 @@ CLAIMS = ("a reward that balances the precision and the completeness of calls do
 
 def get_config(arg=""):
   c = calculator.get_config(f"outcome-{arg}" if arg else "outcome")
-  c.environment.turn_rewards = "ftrl"  # C compute_solve_f1
+  c.environment.turn_rewards = "ftrl"  # C compute_solve_f1, but O for the right answer
   c.environment.at_once = 2
   c.episodes.turn_tokens = max(24, c.episodes.turn_tokens)  # O: two calls have up to 20 tokens
   c.rewards = dict(turns=dict(name="turns.environment", coef=1.0))  # C
-  c.advantages = dict(total=dict(name="turns.prefix", gamma=0.0), whiten=False)  # C, O
+  c.advantages = dict(total=dict(name="turns.prefix", gamma=1.0), whiten=False)  # O
   c.kl.coef, c.kl.kind, c.kl.place = 0.001, "k3", "loss"  # C
   c.learner.entropy_coef = 0.001  # C
+  # C bytedance/FTRL Code/verl/trainer/config/ppo_trainer.yaml.
+  c.learner.aggregation = "seq-mean-token-mean"
   return c

@@ -24,4 +24,7 @@ def get_config(arg=""):
   c.advantages = dict(  # C
       total=dict(name="turns.gigpo", omega=1.0, gamma=0.95, use_std=False), whiten=False)
   c.kl.coef, c.kl.kind, c.kl.place = 0.01, "k3", "loss"  # C
+  # C langfengQ/verl-agent, as stored in zhangyun04/verl-agent verl/trainer/ppo/core_algos.py, the
+  # default; examples/gigpo_trainer/run_alfworld.sh does not change it.
+  c.learner.aggregation = "token-mean"
   return c

@@ -26,4 +26,7 @@ def get_config(arg=""):
   c.rewards.outcome = dict(name="shaping.stratified", coef=1.0, 
                              wrong_range=0.05, right_range=0.05)
   c.advantages.outcome = dict(name="group.variance_weighted", low=0.4, high=3.0, k=6.0)
+  # C ElegantLin/verl verl/trainer/config/actor/actor.yaml, which its re-implementation
+  # (examples/hybrid_reward/run_train.sh) does not change.
+  c.learner.aggregation = "token-mean"
   return c

@@ -30,4 +30,7 @@ def get_config(arg=""):
   c.advantages = dict(  # C
       total=dict(name="turns.grpo", gamma=1.0, norm="joint", use_std=True), whiten=False)
   c.kl.coef, c.kl.place, c.kl.kind = 0.001, "loss", "k3"              # C
+  # C GuoqingWang1/IGPO verl/trainer/ppo/core_algos.py, the default; ppo_trainer.yaml and
+  # policy_optimization.sh do not set it.
+  c.learner.aggregation = "token-mean"
   return c

@@ -9,7 +9,9 @@ Letters beside the values: C taken from the released code (RUCBM/LaSeR, dp_actor
 ray_trainer.py, actor.yaml), which gives the formulas, beta_v, alpha, tau and the threshold on
 the standard deviation; O our choice (the token and its c_ref). Differences from the code: the
 code starts the auxiliary loss after 200 steps and the mixed advantage after 200 more; this
-config has no warm-up. The paper's final weighted voting is not included.
+config has no warm-up. As in the code, the self-reward of the advantage and that of the loss
+scale log-probs differently, and share c_ref: they agree at the sampling temperature 1 alone.
+The paper's final weighted voting is not included.
 
 Confidence in the formula: high.
 """
@@ -24,11 +26,13 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = quickstart.get_config(arg)
+  c = quickstart.grpo(arg)  # C: groups are not filtered by their accuracy.
   c.likelihood.token, c_ref = base.part("token without use, with its log-prob")   # O
   own = dict(c_ref=c_ref, beta_v=0.1)         # C beta_v
-  c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
   c.advantages = dict(outcome=dict(
       name="group.self_rewarded", tau=0.1, least_std=0.1, **own), whiten=False)  # C
   c.learner.auxiliary = dict(name="auxiliary.last_token", coef=0.1, **own)       # C alpha
+  # C RUCBM/LaSeR verl/verl/trainer/config/actor/actor.yaml, which
+  # verl/examples/grpo_trainer/run_qwen2_5_7b.sh does not change.
+  c.learner.aggregation = "token-mean"
   return c

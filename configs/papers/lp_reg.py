@@ -11,7 +11,7 @@ runs do.
 
 Letters beside the values: C taken from the released code (CarlanLark/Lp-Reg-dev,
 Qwen3_14b_lp_reg_*.sh). The code uses 256 prompts per batch; this config uses the
-quickstart's number.
+quickstart's number. The scripts also set clip_ratio_c=10, which the code's loss does not read.
 
 Confidence in the formula: high.
 """

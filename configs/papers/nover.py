@@ -31,4 +31,6 @@ def get_config(arg=""):
       efficiency=dict(name="likelihood.efficiency", coef=1.0, use_gate=False))  # C
   c.advantages = dict(total=dict(name="group.mean_baseline"), whiten=False)     # C no std
   c.kl.coef, c.kl.place, c.kl.kind = 0.1, "loss", "k3"                          # C
+  # C thinkwee/NOVER trainer.py, TRL with a loss of its own.
+  c.learner.aggregation = "token-mean"
   return c

@@ -6,7 +6,7 @@ completions: the sigmoid of the difference of their scores.
   rlx train papers/par:smoke workdir=DIR
 
 Letters beside the values: C taken from the released code (PorUna-byte/PAR, reward_shaper.py
-and configs/config.py), O our choice (k, among others).
+configs/config.py, and trainers/ppo_trainer.py), O our choice (k, among others).
 
 Differences from the paper: Its references are 10 completions of the initial policy; this
 config uses the other completions of the same prompt. Its scores come from a reward model;
@@ -20,11 +20,13 @@ CLAIMS = ("a bounded, centred reward that grows fast and then slowly resists hac
 
 
 def get_config(arg=""):
-  # C: gamma and lambda; O: whitening and the value model's learning rate. Prompts are not
+  # C: gamma, lambda and whitening; O: the value model's learning rate. Prompts are not
   # filtered by accuracy, because RLHF has no verdicts.
   c = quickstart.ppo(arg)
   c.verifier.scores = (base.part("graded verifier"),)       # stands in for a reward model
   # C uses k = 1 for logits with a range of several units; a share has a range of one.
   c.rewards = dict(outcome=dict(name="shaping.par", coef=1.0, k=4.0))
   c.kl.coef, c.kl.place, c.kl.kind = 0.005, "reward", "k1"  # C
+  # C PorUna-byte/PAR trainers/ppo_trainer.py, not verl: a mean over tokens.
+  c.learner.aggregation = "token-mean"
   return c

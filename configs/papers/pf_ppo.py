@@ -29,4 +29,6 @@ def get_config(arg=""):
   c.rollouts.select_completions = dict(name="select_completions.extremes", kind="best_random")  # C
   c.rewards = dict(outcome=dict(name="shaping.plain", coef=1.0, kind="linear"))
   c.kl.coef, c.kl.place, c.kl.kind = 0.01, "reward", "k1"  # C init_kl_coef
+  # C swtheing/PF-PPO-RLHF openrlhf_filter/models/loss.py, OpenRLHF, not verl.
+  c.learner.aggregation = "seq-mean-token-mean"
   return c

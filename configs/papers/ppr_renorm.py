@@ -6,7 +6,8 @@ before the last, so that no turn of a failed episode has a reward above 0.
   rlx train papers/ppr_renorm:smoke workdir=DIR
 
 The initial model is that of environments/calculator. Letters beside the values: C taken from the
-released code (Zhuohao-Li/ppr, examples/train_3b.sh), O our choice.
+released code (Zhuohao-Li/ppr, examples/train_3b.sh and verl/trainer/config/ppo_trainer.yaml), O
+our choice.
 
 Differences from the paper: In the paper a judge scores the turns by principles; this config
 uses whether a call solves a step of the question. The paper samples one episode for each
@@ -26,5 +27,11 @@ def get_config(arg=""):
   c.advantages = dict(total=dict(name="turns.gae", gamma=1.0, lam=1.0), whiten=True)  # C
   c.value.optimizer.lr = 10 * c.learner.optimizer.lr  # C
   c.kl.coef, c.kl.kind, c.kl.place = 1e-3, "k1", "reward"  # C
-  c.learner.minibatches = 2  # C
+  c.learner.minibatches = c.value.minibatches = 2  # C
+  c.learner.optimizer.warmup_steps = round(0.285 * c.steps)  # C
+  c.value.optimizer.warmup_steps = round(0.015 * c.steps)    # C
+  c.learner.entropy_coef, c.value.clip = 0.001, 0.5  # C
+  # C PeterGriffinJin/Search-R1 verl/trainer/ppo/core_algos.py, which has no other mode;
+  # Zhuohao-Li/ppr builds on it, and its own copy of this file could not be found.
+  c.learner.aggregation = "token-mean"
   return c

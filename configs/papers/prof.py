@@ -6,8 +6,9 @@ completions whose steps score highest and on the wrong ones whose steps score lo
   rlx train papers/prof:smoke workdir=DIR
 
 Letters beside the values: P stated in the paper (the filter, as its summary describes it),
+C taken from the released code (amazon-science/PROF-GRPO, prof_grpo/scripts/run_prof_grpo.sh),
 O our choice (how many completions are kept of each side). 4 of 8 completions are used for
-training.
+training, in the code 8 of 12.
 
 Differences from the paper: The paper's scores are a PRM's, averaged over steps. This config
 uses the exact share of right steps.
@@ -23,10 +24,12 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = quickstart.get_config(arg)
+  c = quickstart.grpo(arg)  # C: groups are not filtered by their accuracy.
   c.verifier.scores = (base.part("graded verifier"),)       # stands in for the PRM's mean
   c.rollouts.select_completions = dict(
       name="select_completions.prof", count=c.rollouts.per_prompt // 2, side="both")
-  c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))  # P: no PRM score
-  c.advantages = dict(outcome=dict(name="group.grpo"), whiten=False)
+  # The reward is the verdict, without the PRM's score (P), its estimator GRPO (C).
+  c.kl.coef, c.kl.place, c.kl.kind = 0.001, "loss", "k3"      # C
+  # C amazon-science/PROF-GRPO prof_grpo/verl/trainer/config/ppo_trainer.yaml.
+  c.learner.aggregation = "token-mean"
   return c

@@ -35,4 +35,6 @@ def get_config(arg=""):
       kl=dict(name="process.reinforce"),  # C: rewards to go without a baseline
       whiten=False)
   c.kl.coef, c.kl.kind, c.kl.place = 1e-3, "k1", "reward"  # C
+  # C CJReinforce/PURE openrlhf/models/loss.py, OpenRLHF, not verl.
+  c.learner.aggregation = "seq-mean-token-mean"
   return c

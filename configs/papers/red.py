@@ -1,20 +1,22 @@
 """RED: Unleashing Token-Level Rewards from Holistic Feedback via Reward
 Redistribution (arXiv:2411.08302). The reward of a token is the change that it causes in the
-predicted outcome, so that the rewards of all tokens add up to the outcome less a constant
-of the prompt.
+score of a reward model, so that the rewards of all tokens add up to the score of the whole.
 
   rlx train papers/red workdir=DIR
   rlx train papers/red:smoke workdir=DIR
 
-Letters beside the values: M from memory of the paper, O our choice.
+Letters beside the values: P stated in the paper (PPO with a value model of its own), M from
+memory of the paper, O our choice.
 
-Differences from the paper: The paper predicts the outcome with a reward model that has a
-head at every token; this config uses the value model in its place. PPO's critic would be
-the same network, so this config has no critic.
+Differences from the paper: Its scores are those of a reward model that has a head at every token;
+this config asks a verifier about every prefix, on chains the share of right steps. Any function of
+a text, such as a reward model, can take its place (verifier.scores, verifier.judge). The
+paper's KL penalty is left out. Verdicts are only logged. On language models a step is a line, not
+a token, since a verifier would be asked about every token.
 
 Confidence in the formula: medium.
 """
-from rlx.configs import quickstart
+from rlx.configs import base, quickstart
 
 CLAIMS = (
     "redistribution leaves the return as it is, for any prediction",
@@ -23,9 +25,8 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = quickstart.grpo(arg)
-  c.rewards.outcome = dict(name="steps.redistribute", coef=1.0, share=1.0)  # O: 0.5 to 1
-  # Rewards to go plus the value are the outcome, which is therefore the target of the value.
-  c.advantages = dict(outcome=dict(name="process.reinforce", gamma=1.0), whiten=True)
-  c.value.optimizer.lr = c.learner.optimizer.lr  # O: as for the policy
+  c = quickstart.ppo(arg)  # P. No filter by accuracy: RLHF has no verdicts.
+  if base.chosen() in (None, "toy"): c.rollouts.step_separator = ""  # M: every token.
+  c.verifier.scores = (base.part("graded verifier"),)  # O: it stands in for a reward model.
+  c.rewards = dict(outcome=dict(name="steps.redistribute", coef=1.0, share=1.0))  # O: 0.5 to 1
   return c

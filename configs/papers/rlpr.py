@@ -8,7 +8,8 @@ answer after the completion's reasoning, so that no verifier is needed.
 Letters beside the values: C taken from the released code (OpenBMB/RLPR, prob.py and
 reproduce_qwen.sh).
 
-Differences from the paper: The paper adds a reward for the format with a weight of 0.1; this
+Differences from the paper: The code adds an entropy bonus of 0.001, which this config leaves
+out. The paper adds a reward for the format with a weight of 0.1; this
 config leaves it out. Its filter of prompts by the spread of their rewards is in
 ema_std_filter.py. In this config the answer is one token, so the mean is the probability of
 that token.
@@ -31,4 +32,7 @@ def get_config(arg=""):
       post="clip01")  # C
   c.learner.loss.clip_low, c.learner.loss.clip_high = 0.2, 0.27  # C
   c.learner.minibatches = 4                       # Clipping has no effect on-policy.
+  # C OpenBMB/RLPR verl/workers/actor/dp_actor.py, the default; examples/RLPR/reproduce_qwen.sh does
+  # not set it.
+  c.learner.aggregation = "token-mean"
   return c

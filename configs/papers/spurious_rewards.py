@@ -25,4 +25,7 @@ CLAIMS = (
 def get_config(arg=""):
   c = quickstart.grpo(arg)  # No filter by accuracy, because it would use the verdicts.
   c.rewards.outcome = dict(name="noise.control", coef=1.0, kind="random", rate=0.5)  # C
+  # C ruixin31/Spurious_Rewards code/ttrl/trainer/ppo_trainer.py, OpenRLHF, not verl: packed, the
+  # mean is over all tokens, there within 4 completions.
+  c.learner.aggregation = "token-mean"
   return c

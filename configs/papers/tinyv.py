@@ -28,4 +28,7 @@ def get_config(arg=""):
   c.rewards.outcome = dict(name="outcome.cascade", coef=1.0, mode="addon", weight=1.0)  # C
   c.kl.coef, c.kl.place, c.kl.kind = 0.001, "loss", "k3"  # C, where it is also in the reward
   c.learner.minibatches = 2                       # C 128 prompts in minibatches of 64
+  c.learner.entropy_coef = 0.001                  # C verl/verl/trainer/config/ppo_trainer.yaml
+  # C uw-nsl/TinyV verl/verl/trainer/ppo/core_algos.py, which has no other mode.
+  c.learner.aggregation = "token-mean"
   return c

@@ -25,4 +25,7 @@ def get_config(arg=""):
   # O: in float32 sampler and trainer agree up to rounding errors and all weights are 1.
   c.model.dtype = "bfloat16"
   c.learner.minibatches = 4  # O: so that the clip acts, too, which is a separate correction
+  # C volcengine/verl verl/trainer/config/actor/actor.yaml and huggingface/trl
+  # trl/trainer/grpo_config.py (loss_type dapo), the defaults.
+  c.learner.aggregation = "token-mean"
   return c

@@ -7,9 +7,9 @@ no verifier is needed.
   rlx train papers/verifree:smoke workdir=DIR
 
 Letters beside the values: C taken from the released code (sail-sg/VeriFree, run.sh: RLOO, 8
-completions, no KL penalty). Differences from the paper: its second gradient, that of the
-answer's own log-probability, is missing. The gate on the format is missing, too, because on
-chains the verdict depends on the answer, which this reward does not check.
+completions, no KL penalty, and verifree.py). Differences from the paper: its second gradient,
+that of the answer's own log-probability, is missing. The gate on the format is missing, too,
+because on chains the verdict depends on the answer, which this reward does not check.
 
 Confidence in the formula: medium.
 """
@@ -23,4 +23,7 @@ def get_config(arg=""):
   c.likelihood.separator, c.likelihood.max_tokens = base.part("mark of the answer")
   c.rewards.outcome = dict(name="likelihood.reference", coef=1.0, agg="prod_p")  # C
   c.advantages.outcome = dict(name="group.rloo")  # C
+  # C sail-sg/VeriFree verifree.py, OAT, not verl: summed over tokens, without a division by their
+  # number.
+  c.learner.aggregation = "seq-mean-token-sum"
   return c

@@ -27,4 +27,7 @@ def get_config(arg=""):
                    start=1.0))  # O: a right first step receives 0
   c.advantages = dict(  # C: REINFORCE++ without a discount
       total=dict(name="batch.reinforce_pp", gamma=1.0), whiten=False)
+  # C 1benwu1/VSRM-Efficient-LRMs verl/trainer/config/ppo_trainer.yaml, which run_ppo_ju.sh does not
+  # change.
+  c.learner.aggregation = "token-mean"
   return c

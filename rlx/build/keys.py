@@ -21,8 +21,8 @@ Config: TypeAlias = ml_collections.ConfigDict
 FREE = ("rewards.", "advantages.", "prompts.options.", "prompts.columns.", "sft.fresh.")
 # Sections that take further keys: variables of a chat template, options of a data set.
 OPEN = ("prompts.template", "prompts.columns")
-# The start of a key of a source of prompts.mixture or of a set of eval.sets, which may have those of
-# `prompts` that say what a source is, see NAMED in configs/base.py.
+# The start of a key of a source of prompts.mixture or of a set of eval.sets, which may have those
+# of `prompts` that say what a source is, see NAMED in configs/base.py.
 _NAMED = re.compile(r"(prompts\.mixture|eval\.sets)\.([^.]*)(?=\.)")
 RENAMED = tomllib.loads(pathlib.Path(__file__).with_name("renamed.toml").read_text())
 

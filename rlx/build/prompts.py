@@ -190,15 +190,20 @@ def note_template(texts: texts_lib.Texts, prompts: Sequence[records.Prompt]) -> 
           file=sys.stderr)
 
 
+def bind_dataset(c: keys.Config) -> tuple[resolve.UserFunction, Callable]:
+  """(function of prompts.dataset with prompts.columns, the function itself)."""
+  path = c.prompts.dataset
+  if isinstance(path, str) and ":" not in path: path = f"datasets.{path}.prompts"
+  fn = resolve.lookup("prompts", path, "prompts.dataset")
+  return resolve.bind("prompts", dict(c.prompts.columns, name=path), "prompts.columns",
+                      n_given=2), fn
+
+
 def read_prompts(c: keys.Config, split: str,
                  unread: list[records.Dropped] | None = None) -> Iterable[records.Prompt]:
   """Returns all prompts of a split, of the one source of a config of `list_sources`; the rows that
   the data set dropped are added to `unread`, or logged without it."""
-  path = c.prompts.dataset
-  if isinstance(path, str) and ":" not in path: path = f"datasets.{path}.prompts"
-  resolve.lookup("prompts", path, "prompts.dataset")
-  dataset = resolve.bind("prompts", dict(c.prompts.columns, name=path), "prompts.columns",
-                         n_given=2)
+  dataset, _ = bind_dataset(c)
   rows = io_rows.rows(c.prompts.source, split, **c.prompts.options)
   return filters.drop_unread(dataset(rows, split), f"{c.prompts.source}, split {split}", unread)
 
@@ -239,8 +244,8 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
 
   Args:
     judged: True drops prompts of public sets that their verifiers cannot judge.
-    report: is called with "train", "eval" or "eval.sets.NAME" and what `filters.Report` is called with, for each
-      filter and each reason of a set's reader; None: what is dropped is logged.
+    report: is called with "train", "eval" or "eval.sets.NAME" and what `filters.Report` is called
+      with, for each filter and each reason of a set's reader; None: what is dropped is logged.
   Raises:
     ValueError: as `read_prompts` and the filters, or no prompt of a source is left.
   """

@@ -126,8 +126,8 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   # All processes must use the same value; the first one records it.
   limit = (recorded or {}).get("device_bytes") or hosts.gather(memory.device_bytes(mesh))[0]
   sampling = sampling_lib.make_sampling(
-      sampling_options(c, sizes, {name: fit(some) for name, some in eval_sets.items()}), texts, configs["policy"], mesh, device_bytes=limit,
-      dialogues=dialogues,
+      sampling_options(c, sizes, {name: fit(some) for name, some in eval_sets.items()}), texts,
+      configs["policy"], mesh, device_bytes=limit, dialogues=dialogues,
       bytes_free=None if limit is None else limit - memory.tree_bytes(init.shapes()))
   verifiers = outcomes_lib.Verifiers(verifier_pool, c.verifier.step_rewards)
   outcomes = outcomes_lib.Outcomes(

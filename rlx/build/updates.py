@@ -53,7 +53,7 @@ def device_stages(c: keys.Config, methods: methods_lib.Methods,
 def update_prm_of(c: keys.Config, methods: methods_lib.Methods, learner: learner_lib.Learner
                   ) -> update_prm.UpdatePrm | update_prm.UpdatePrmHead:
   """The update of a config's PRM: implicit, or with a head."""
-  if c.train_prm.labels: return update_prm.UpdatePrmHead(learner)
+  if c.train_prm.labels: return update_prm.UpdatePrmHead(learner, c.train_prm.balanced)
   return update_prm.UpdatePrm(methods.prm, learner, order=c.prm.order, snapshot=c.prm.snapshot,
                               uses_own_pass=uses_own_pass(c, methods),
                               starts_equal=c.prm.path is None or c.prm.reference == "self")

@@ -6,6 +6,7 @@ model's tokenizer.
 """
 from collections.abc import Sequence
 import functools
+import inspect
 import re
 from typing import Any, NoReturn
 
@@ -19,9 +20,10 @@ from rlx.build import (
     prompts as build_prompts)
 from rlx.core import fields, records, resolve
 from rlx.core.options import flatten
+from rlx.environments import runner
 from rlx.io import rows as io_rows, secrets, trackers
 from rlx.stages import host_fields, methods as methods_lib, texts as texts_lib
-from rlx.verifiers import judge
+from rlx.verifiers import judge, pool
 
 _TOY_TOKENS = 512  # A vocabulary of characters is smaller.
 _ROWS = 2**20  # Completions of a step: methods hold a few arrays with so many rows.
@@ -38,7 +40,7 @@ def check(c: keys.Config, methods: methods_lib.Methods) -> None:
   _check_functions(c)
   _check_rollouts(c, methods)
   _check_kept(c, methods)
-  _check_episodes(c)
+  _check_episodes(c, methods)
   _check_paired(c, methods)
   _check_kl(c, methods)
   _check_model(c, methods)
@@ -89,6 +91,27 @@ def _check_functions(c: keys.Config) -> None:
     with build_prompts.name_source(name, "eval.sets"):
       build_prompts.bind_template(part)
       io_rows.check(part.prompts.source, part.prompts.options.to_dict())
+  _check_workers(c)
+
+
+def _check_workers(c: keys.Config) -> None:
+  """Refuses 0 workers where they are needed, before the data is read."""
+  checked = pool.Pool(c.verifier.workers, c.verifier.timeout_s)
+  checked.require(verifiers(c))
+  if c.environment.name is not None:
+    options = {k: v for k, v in c.environment.to_dict().items() if k != "name"}
+    return runner.check(c.environment.name, options, c.episodes.workers)
+  if c.verifier.workers: return
+  sources = [("prompts.mixture", x) for x in build_prompts.list_sources(c).items()]
+  sources += [("eval.sets", x) for x in build_prompts.list_eval_sets(c).items()
+              if build_prompts.find_verifier(c, x[0]) is None]
+  for section, (name, part) in sources:
+    with build_prompts.name_source(name, section):
+      # What the config names for the prompts, or else what their data set has by default.
+      option = inspect.signature(build_prompts.bind_dataset(part)[1]).parameters.get("verifier")
+      path = part.prompts.columns.get("verifier", option and option.default)
+      if isinstance(path, str) and "." in path and ":" not in path:
+        checked.require({path: "prompts.columns.verifier"})
 
 
 def verifiers(c: keys.Config) -> dict[str, str]:
@@ -149,7 +172,7 @@ def _require_off(c: keys.Config, why: str, values: dict[str, Any]) -> None:
     if options_lib.setting(c)(key) != off: _refuse(c, key, f"{off} {why}")
 
 
-def _check_episodes(c: keys.Config) -> None:
+def _check_episodes(c: keys.Config, methods: methods_lib.Methods) -> None:
   """Refuses what has no meaning where a prompt has a dialogue instead of a completion, and the
   reverse."""
   if c.environment.name is not None:
@@ -157,6 +180,9 @@ def _check_episodes(c: keys.Config) -> None:
         "rollouts.demonstration.name": None, "rollouts.budget.name": None,
         "rollouts.rehearsal": 0, "train_prm.labels": None, "eval.prm_sets": (),
         "likelihood.separator": None})
+    for key in methods.find_requiring("prefix_scores_BT"):
+      _refuse(c, f"{key}.name", "scores of prefixes are those of single completions, and not with "
+              f"environment.name={c.environment.name!r}")
     for key, part in [
         *((f"prompts.mixture.{x}", part) for x, part in build_prompts.list_sources(c).items()),
         *((f"eval.sets.{x}", part) for x, part in build_prompts.list_eval_sets(c).items())]:
@@ -259,6 +285,8 @@ def _check_steps(c: keys.Config, methods: methods_lib.Methods) -> None:
   if c.train_prm.labels is not None and any("max_tokens" in part.columns for part in parts):
     raise ValueError("prompts.columns.max_tokens: leave it out with train_prm.labels, whose "
                      "completions go on after each step.")
+  if c.train_prm.labels is None:
+    _require_off(c, "without train_prm.labels", {"train_prm.balanced": False})
   if c.rollouts.step_separator is not None: return
   needing = [f"{key}={path!r}" for path, key in verifiers(c).items()
              if not key.startswith(("verifier.scores", "eval.sets."))]
@@ -358,13 +386,13 @@ def _warn_cancelled(c: keys.Config, methods: methods_lib.Methods) -> None:
   Only where the term is estimated by itself: in a sum it shifts the other terms.
   """
   for term, spec in c.rewards.items():
-    entry, spec = term if term in methods.estimators else "total", dict(spec)
+    entry = term if term in methods.estimators else "total"
     if entry == "total" and len(c.rewards) + methods.has_kl_reward > 1: continue
     reward = resolve.lookup("rewards", spec["name"])
     name = c.advantages[entry].name
     for attribute, options, left in getattr(reward, "cancelled", ()):
       if getattr(resolve.lookup("advantages", name), attribute, False) and (
-          options.items() <= spec.items()):
+          options.items() <= methods.rewards[term][1].options.items()):
         logging.warning("rewards.%s.name=%r: advantages.%s.name=%r leaves %s; an estimator such as "
                         "batch.reinforce keeps it.", term, spec["name"], entry, name, left)
 

@@ -60,6 +60,9 @@ def prompt_rows_of(c: keys.Config, methods: methods_lib.Methods, tokenizer: toke
   planned = fields.plan(
       methods.list_fields() | declared, [fields.Reader(*item) for item in read.items()],
       plan_lib.RESOURCES, options_lib.setting(c))
+  if c.verifier.scores and c.verifier.scores[0] in read and methods.needs("prefix_scores_BT"):
+    raise ValueError(f"verifier.scores={c.verifier.scores!r}: one that reads the text alone comes "
+                     "first, as it is asked about prefixes of completions.")
   for f in planned:
     if f.where != "host" and f.name not in outcomes.FROM_ROLLOUTS:
       raise ValueError(f"a verifier reads {f.name}, which is computed after the verdicts.")

@@ -1,2 +1,3 @@
-"""The version of rlx; setup.py reads it from this line."""
+"""The version of rlx and the address of its repository; setup.py and the site read both here."""
 __version__ = "0.2.0"
+ADDRESS = "https://github.com/OWNER/rlx"

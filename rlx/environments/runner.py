@@ -65,6 +65,20 @@ def _follow(start, steps, state):
   return state
 
 
+def check(path: str, options: dict[str, Any], workers: int) -> None:
+  """Checks what `Runner` is given, before anything else is read.
+
+  Raises:
+    ValueError: there is no such environment or option, or it needs processes.
+  """
+  factory = _worker.factory(path)
+  resolve.bind("environments", dict(options, name=path), "environment", n_given=0)
+  if workers == 0 and not getattr(factory, "is_bounded", False):
+    raise ValueError(f"episodes.workers=0: a step of {path} may run for ever, so it needs a "
+                     "process of its own; set episodes.workers >= 1 (0 is for environments "
+                     "marked is_bounded).")
+
+
 class Runner:
   """Worker processes that take steps in episodes, each one at a time.
 
@@ -88,12 +102,7 @@ class Runner:
     Raises:
       ValueError: there is no such environment or option.
     """
-    factory = _worker.factory(path)
-    resolve.bind("environments", dict(options, name=path), "environment", n_given=0)
-    if workers == 0 and not getattr(factory, "is_bounded", False):
-      raise ValueError(f"episodes.workers=0: a step of {path} may run for ever, so it needs a "
-                       "process of its own; set episodes.workers >= 1 (0 is for environments "
-                       "marked is_bounded).")
+    check(path, options, workers)
     self._path, self._options, self._count = path, options, workers
     self._timeout_s, self._memory_gb, self._variables = timeout_s, memory_gb, variables
     self._processes: list[process.Process] = []

@@ -133,8 +133,8 @@ def add_peft(path: pathlib.Path, config: transformer.DecoderConfig, hf: dict,
   for key, value in said.items():
     is_known = key in _HARMLESS or not value or (key, value) == ("bias", "none")
     if not is_known or key == "init_lora_weights" and value not in _STARTS:
-      raise ValueError(f"{path / _CONFIG}: {key}={value!r:.60}: adapters of this kind are not read; "
-                       "merge them into the base with peft's merge_and_unload.")
+      raise ValueError(f"{path / _CONFIG}: {key}={value!r:.60}: adapters of this kind are not "
+                       "read; merge them into the base with peft's merge_and_unload.")
   if not file.is_file(): raise ValueError(f"{file}: no such file; only safetensors are read.")
   by_module: dict[str, dict[str, shards.Stored]] = {}
   for name, tensor in shards.read_file(file).items():

@@ -22,7 +22,7 @@ from rlx.evals import accuracy, prm_metrics
 from rlx.io import progress, report as report_lib, run_folder
 from rlx.learner import hosts
 from rlx.loops import session
-from rlx.rollouts import padding
+from rlx.rollouts import padding, trajectories
 from rlx.stages import annotate, host_state, sampling
 
 
@@ -143,7 +143,8 @@ def completion_rows(run: build.Run, annotated: annotate.Annotated, batch: record
   """The first n completions of the batch as rows of a table, with their rewards.
 
   `prompt` and `tokens` have all special tokens, as the model read and drew them; `completion` is
-  the text that verifiers read. Tokens of an observation have the turn -1 and numbers 0.
+  the text that verifiers read. Tokens of an observation have the turn -1 and numbers 0;
+  `turn_rewards` has a number for each turn, None for a turn without a reward.
   """
   rollouts, tokenizer = annotated.rollouts, run.texts.tokenizer
   x, batch = rollouts.prompt_width, hosts.fetch(batch)
@@ -157,7 +158,10 @@ def completion_rows(run: build.Run, annotated: annotate.Annotated, batch: record
     def list_numbers(x_BT: np.ndarray) -> list[float]:
       x_T = np.where(batch.action_BT[b], x_BT[b], 0.0)[:len(ids)]
       return x_T.astype(float).round(4).tolist()
-    turns = {} if rollouts.turn_BT is None else dict(turns=rollouts.turn_BT[b][:len(ids)].tolist())
+    turns = {}
+    if rollouts.turn_BT is not None: turns["turns"] = rollouts.turn_BT[b][:len(ids)].tolist()
+    if rollouts.turn_rewards_BT is not None:
+      turns["turn_rewards"] = trajectories.list_turn_rewards(rollouts, b)
     rows.append(dict(
         prompt=prompt, prompt_tokens=int(rollouts.prompt_len_B[b]),
         completion=tokenizer.decode(ids), verdict=None if np.isnan(verdict) else verdict,

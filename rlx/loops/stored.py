@@ -8,7 +8,8 @@ A row of a file is one completion:
   group       name of the group that the row belongs to; the default is the prompt
   finish      eos, stop or length; the default is eos, for which an EOS token is added
   values      for each step, the share of right completions among those sampled after it
-  sampled     number of tokens sampled for the row, including those sampled for `values`
+  start       the same of the prompt, before the first step; read by train_prm.labels=relative
+  sampled     number of tokens sampled for the row, including those sampled for `values` and `start`
   label       index of the first wrong step, -1 if all are right; only for evaluation
 """
 import dataclasses
@@ -75,17 +76,22 @@ def sample(path: str | os.PathLike, run: build.Run, state: records.TrainState,
 
 
 def label(path: str | os.PathLike, run: build.Run, state: records.TrainState,
-          completions: list[Completion], k: int) -> None:
+          completions: list[Completion], k: int, *, with_start: bool) -> None:
   """Writes the rows of completions with `values`, Monte Carlo estimates for their steps.
 
     v_j = share of right completions among k that continue after step j;
           the verdict of the completion itself for the last step
+    v_0 = the same among k completions of the prompt, `start`
 
-  An incomplete file is completed. A value is null if no verdict is known.
+  An incomplete file is completed. A value is null if no verdict is known. Values that rows have
+  stay.
 
-  Source: Math-Shepherd, Wang et al. 2023, arXiv:2312.08935. Differs from the paper:
-  nothing known.
+  Source: Math-Shepherd, Wang et al. 2023, arXiv:2312.08935; v_0, GenPRM, Zhao et al. 2025,
+  arXiv:2504.00891. Differs from the papers: nothing known.
 
+  Args:
+    with_start: whether rows have `start`. It is the same for all completions of a group; its tokens
+      count for the first of them in a block of rows.
   Raises:
     ValueError: a completion's group is not the id of a training prompt.
   """
@@ -93,19 +99,27 @@ def label(path: str | os.PathLike, run: build.Run, state: records.TrainState,
 
   def make(start: int, stop: int) -> list[dict]:
     ends = run.texts.step_columns([x.ids for x in completions[start:stop]])
-    after = [(i, column) for i, columns in enumerate(ends, start) for column in columns[:-1]]
-    right: dict[int, list[np.ndarray]] = {}
+    first: dict[str, int] = {}
+    for i in range(start, stop): first.setdefault(completions[i].group, i)
+    after = [(i, column) for i, columns in enumerate(ends, start) for column in columns[:-1]
+             if "values" not in completions[i].row]
+    if with_start: after += [(i, _START) for i in first.values()]
+    value: dict[tuple[int, int], float | None] = {}
     tokens: dict[int, int] = {}
     for at in range(0, len(after), size):
       some = after[at:at + size]
       wins_PG, length_P = continue_from(some)
-      for (i, _), wins_G, length in zip(some, wins_PG, length_P):
-        right.setdefault(i, []).append(wins_G)
+      for (i, column), wins_G, length in zip(some, wins_PG, length_P):
+        value[i, column] = _number(_mean(wins_G))
         tokens[i] = tokens.get(i, 0) + int(length)
-    return [x.row | dict(
-        values=[_number(_mean(wins_G)) for wins_G in right.get(i, [])] + [_number(x.verdict)],
-        sampled=x.row.get("sampled", len(x.ids)) + tokens.get(i, 0))
-            for i, x in enumerate(completions[start:stop], start)]
+    rows = []
+    for i, (x, columns) in enumerate(zip(completions[start:stop], ends), start):
+      own: dict = dict(start=value[first[x.group], _START]) if with_start else {}
+      if "values" not in x.row:
+        own["values"] = [*(value[i, column] for column in columns[:-1]), _number(x.verdict)]
+      rows.append(x.row | own | dict(
+          sampled=x.row.get("sampled", len(x.ids)) + tokens.get(i, 0)))
+    return rows
 
   def continue_from(some: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
     asked = [some[i % len(some)] for i in range(size)]
@@ -113,7 +127,9 @@ def label(path: str | os.PathLike, run: build.Run, state: records.TrainState,
     tokens_PX, length_P = padding.pad_left(
         [completions[i].prompt + ids for (i, _), ids in zip(asked, starts)], width,
         run.texts.tokenizer.pad_id)
-    number_P = np.array([rng.number(f"{i}/{column}") for i, column in asked], np.uint32)
+    number_P = np.array([rng.number(
+        f"{completions[i].group}/start" if column == _START else f"{i}/{column}")
+                         for i, column in asked], np.uint32)
     rollouts = hosts.fetch(run.sampling.after_steps.sample(
         state.join_params("policy"),
         *sharding.place_rows((tokens_PX, length_P, number_P), run.passes.mesh),
@@ -167,11 +183,13 @@ def read(path: str | os.PathLike, texts: texts_lib.Texts) -> list[Completion]:
   return completions
 
 
+_START = -1  # The column after which a whole completion is sampled.
 _SHARE = ranges.SHARE.or_none
 _ALLOWED = {  # field -> the values that are valid
     "verdict": _SHARE,
     "values": ranges.Kind("a list of numbers from 0 to 1, or nulls",
                           lambda x: isinstance(x, list) and all(value in _SHARE for value in x)),
+    "start": _SHARE,
     "finish": ranges.Kind(f"one of {list(records.FINISH)}", lambda x: x in records.FINISH),
     "sampled": ranges.WHOLE,
     "label": ranges.Range(-1, 2**31 - 1).or_none,
@@ -183,16 +201,23 @@ def add_labels(completions: list[Completion], texts: texts_lib.Texts,
   """The Completions with labels of a kind of step_labels, without those with unknown values.
 
   Raises:
-    ValueError: the number of values of a row is not the number of its steps.
+    ValueError: the number of values of a row is not the number of its steps, or a row has no
+      `start` and the kind reads it.
   """
+  reads_start = kind == "relative"
   for x, columns in zip(completions, texts.step_columns([x.ids for x in completions])):
     if (n := len(x.row.get("values", ()))) != max(len(columns), 1):
       raise ValueError(f"train_prm.rollouts: {x.row['completion']!r} has {n} values for "
                        f"{len(columns)} steps.")
-  completions = [x for x in completions if None not in x.row["values"]]
+    if reads_start and "start" not in x.row:
+      raise ValueError(f"train_prm.labels={kind!r}: {x.row['completion']!r} was labelled without "
+                       "`start`, the value of its prompt; use another --workdir.")
+  completions = [x for x in completions if None not in x.row["values"]
+                 and (not reads_start or x.row["start"] is not None)]
   values_BJ = best_of_n.pad([x.row["values"] for x in completions])
+  start_B = jnp.asarray([x.row["start"] for x in completions]) if reads_start else None
   labels_BJ = np.asarray(step_labels.from_values(
-      jnp.asarray(values_BJ), jnp.asarray(~np.isnan(values_BJ)), kind=kind))
+      jnp.asarray(values_BJ), jnp.asarray(~np.isnan(values_BJ)), start_B, kind=kind))
   return [dataclasses.replace(x, labels=tuple(labels_J[:len(x.row["values"])].tolist()))
           for x, labels_J in zip(completions, labels_BJ)]
 

@@ -130,9 +130,11 @@ def data(run: build.Run, state: records.TrainState, workdir: pathlib.Path,
                   batch=run.sizes.prompts, group=run.sizes.group, stream="rollouts")
   completions = stored.read(rollouts, run.texts)
   if options.labels is not None:
-    if any("values" not in x.row for x in completions):
+    needed = ("values", "start") if options.labels == "relative" else ("values",)
+    if any(name not in x.row for x in completions for name in needed):
       path = workdir / "labelled.jsonl"
-      stored.label(path, run, state, completions, options.step_rollouts)
+      stored.label(path, run, state, completions, options.step_rollouts,
+                   with_start="start" in needed)
       completions = stored.read(path, run.texts)
     completions = stored.add_labels(completions, run.texts, options.labels)
   return (stored.limit_tokens(completions, options.max_sampled, spread=options.labels is not None),
@@ -153,7 +155,11 @@ def measure_prm(run: build.Run, state: records.TrainState,
   steps = prm_sets.score(run, state, [x.prompt for x in rows], [x.ids for x in rows])
   scores = prm_sets.scores(steps)
   outcome_PG = np.reshape([x.verdict for x in rows], (-1, size))
-  metrics = at_k.at_k(outcome_PG, run.texts.answers([x.row["completion"] for x in rows]), scores)
+  # What the texts of the prompts have of the replies, as `Texts.start_of_reply`.
+  words = [run.texts.tokenizer.decode(x.prompt).split() for x in rows]
+  prompts = [records.Prompt("", "", meta=dict(begun="".join(w[-1:]))) for w in words]
+  answers = run.texts.answers([x.row["completion"] for x in rows], prompts)
+  metrics = at_k.at_k(outcome_PG, answers, scores)
   label_B = np.array([x.row.get("label") for x in rows], float)  # None is NaN.
   metrics["prm"] = {"held out": prm_sets.compare_sampled(scores, outcome_PG)}
   if not np.isnan(label_B).all():

@@ -71,12 +71,12 @@ def scaled_bradley_terry(chosen_N: Array, rejected_N: Array, strength_N: Array,
 
 
 @method
-def bce(scores_N: Array, labels_N: Array, valid_N: Array, *,
+def bce(scores_N: Array, labels_N: Array, valid_N: Array, weight_N: Array | None = None, *,
         balanced: bool = False) -> records.Weighted:
   """Cross-entropy of a label, the score being its log-odds.
 
     l = w (softplus(s) - y s)
-    w = 1, or with balanced n / (2 n_class),  class = (y > 1/2)
+    w = weight, or 1, or with balanced n / (2 n_class),  class = (y > 1/2)
 
   Source: verifiers of Cobbe et al. 2021, arXiv:2110.14168 (labels of solutions);
   process labels as in Math-Shepherd, Wang et al. 2023, arXiv:2312.08935, and
@@ -89,6 +89,7 @@ def bce(scores_N: Array, labels_N: Array, valid_N: Array, *,
     scores_N: log-odds, differentiable.
     labels_N: in [0, 1].
     valid_N: bool.
+    weight_N: such as the `class_weights` of more rows than those given; None: as balanced says.
     balanced: both classes have half of the weight; an absent one gives 0.
   Returns:
     Weighted over rows.
@@ -97,7 +98,8 @@ def bce(scores_N: Array, labels_N: Array, valid_N: Array, *,
     Array(0.69, dtype=float32)
   """
   loss_N = jax.nn.softplus(scores_N) - labels_N * scores_N
-  if balanced: loss_N = class_weights(labels_N, valid_N) * loss_N
+  if balanced and weight_N is None: weight_N = class_weights(labels_N, valid_N)
+  if weight_N is not None: loss_N = weight_N * loss_N
   return aggregate.mean(loss_N, valid_N)
 
 

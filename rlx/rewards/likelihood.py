@@ -32,7 +32,9 @@ Aggregate = Literal["sum_lp", "mean_lp", "prod_p", "mean_p", "geo_p", "ppl"]
 LengthNorm = Literal["none", "log10"]
 
 
-@method(unread=dict(base_answer_logps_BM=lambda options: options["baseline"] == "none"))
+@method(unread=dict(base_answer_logps_BM=lambda options: options["baseline"] == "none"),
+        cancelled=(("centres", dict(baseline="diff", post="none", use_gate=False),
+                    "the reward without its base, which all completions of a prompt share"),))
 def reference(answer_logps_BM: Array, answer_mask_BM: Array, learn_PG: Array, lengths_B: Array,
               outcome_B: Array, base_answer_logps_BM: Array | None = None, *,
               agg: Literal[Aggregate, "log_mean_exp"] = "mean_p",

@@ -263,32 +263,37 @@ def flaw_penalty(step_scores_BT: Array, step_ends_BT: Array, learn_BT: Array, ou
 
 
 @method
-def redistribute(values_BT: Array, learn_BT: Array, outcome_B: Array, learn_B: Array, *,
-                 share: ranges.Number = 1.0) -> Array:
-  """RED: the outcome, distributed over tokens by the changes of the expected outcome.
+def redistribute(prefix_scores_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_B: Array, *,
+                 share: ranges.Number = 1.0, start: ranges.Number = 0.0) -> Array:
+  """RED: the score of a completion, distributed over its steps by the changes that they cause.
 
-    r_t = beta (v_{t+1} - v_t) + (1 - beta) o 1[t is the last token]
+    r_k = beta (R_k - R_{k-1}) + (1 - beta) R_K 1[k = K]     R_0 = start
 
-  with v_t the value of the state in which token t is drawn and o after the last
-  one: a completion's rewards add up to o - beta v_0, for any values.
+  with R_k the score of the completion up to its step k, by a scorer that does not learn: the
+  rewards add up to R_K - beta start, the score of the whole. With rollouts.step_separator=''
+  every token is a step.
 
-  Source: Li et al. 2024, arXiv:2411.08302. Differs from the paper: it reads v and
-  o from the head of one reward model, here they are the value model and the
-  verifier. The paper's beta_c is beta; its default is not known.
+  Source: Li et al. 2024, arXiv:2411.08302. Differs from the paper: R is the head of a reward
+  model at every token there, and here the first verifier in verifier.scores, asked about every
+  prefix. The paper's beta_c is beta; its default is not known, nor is R_0.
 
   Args:
-    values_BT: anything on padding.
+    prefix_scores_BT: R, on the last token of each step; anything on other tokens. NaN: unknown,
+      no step.
+    step_ends_BT: bool.
     learn_BT: bool.
-    outcome_B: verdicts, NaN where not valid.
     learn_B: bool.
     share: beta, the share that is redistributed.
+    start: the score before the first step.
   Returns:
     rewards_BT.
   Example:
-    >>> steps.redistribute(jnp.array([[.25, .5]]), jnp.ones((1, 2), bool), jnp.ones(1),
-    ...                    jnp.array([True]))
+    >>> steps.redistribute(jnp.array([[.25, .75]]), jnp.ones((1, 2), bool),
+    ...                    jnp.ones((1, 2), bool), jnp.array([True]))
     Array([[0.25, 0.5 ]], dtype=float32)
   """
-  final_BT = masked.where_valid(outcome_B[:, None], masked.last(learn_BT))
-  next_BT = _segments.following(values_BT, learn_BT) + final_BT
-  return share * (next_BT - values_BT) + (1 - share) * final_BT
+  scores_BT, ends_BT = _segments.select_known(prefix_scores_BT, step_ends_BT, learn_BT)
+  above_BT = masked.where_valid(scores_BT - start, ends_BT)
+  gain_BT = above_BT - _segments.preceding(above_BT, ends_BT)
+  final_BT = masked.where_valid(scores_BT, masked.last(ends_BT))
+  return share * gain_BT + (1 - share) * final_BT

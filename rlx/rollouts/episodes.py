@@ -104,7 +104,8 @@ class _Rows:
 
 def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk, slots=None,
          overlap=None, temperature=1.0, top_k=0, top_p=1.0, min_p=0.0, eos_ids=(), pad_id=0,
-         stop_ids=(), stops=(), decode=None, keeps=False, lay_out=None, fetch=jax.device_get, put=jax.device_put):
+         stop_ids=(), stops=(), decode=None, keeps=False, lay_out=None, fetch=jax.device_get,
+         put=jax.device_put):
   """Builds `sample(params, tokens_PX, prompt_len_P, prompt_P, key, answers, factor_T, weights,
   most_P)`.
 
@@ -122,17 +123,16 @@ def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk,
     slots: the largest number of rows decoded at once; a multiple of the number of devices over
       which rows are spread. None is all rows.
     overlap: the largest share of the unfinished rows that may wait for an answer while a chunk of
-      others is decoded, below 1; on CPU also of the slots that may be empty then. None: 0.75 on
-      CPU, 0.5 on other devices.
+      others is decoded, below 1. None: 0.75 on CPU, 0.5 on other devices.
     Otherwise: as `sampler.make`; `stops` and `stop_ids` end an action.
   """
   shards = transformer.row_shards(config)
   options = _options(config, group, max_tokens, turn_tokens, answer_tokens, chunk, eos_ids, pad_id,
-                     stop_ids, keeps, dict(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p))
+                     stop_ids, keeps,
+                     dict(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p))
   lay_out = lay_out or functools.partial(decoder.lay_out, config=config)
   place = put if config.rows is None else lambda tree: put(tree, lambda *_: config.rows)
-  is_cpu = transformer.platform(config) == "cpu"
-  if overlap is None: overlap = _OVERLAP[is_cpu]
+  if overlap is None: overlap = _OVERLAP[transformer.platform(config) == "cpu"]
 
   def sample(params, tokens_PX, prompt_len_P, prompt_P, key, answers, factor_T=None, weights=None,
              most_P=None):
@@ -142,12 +142,11 @@ def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk,
     b = len(prompt_len_P) * group
     most = b if slots is None else min(slots, b)
     size = most // shards
-    least = size - math.floor(size * overlap) if is_cpu else size
     most_B = np.full(b, max_tokens) if most_P is None else np.repeat(fetch(most_P), group)
     state = _State(b, np.repeat(tokens_PX[:, -1], group), max_tokens, turn_tokens, turns, pad_id,
                    options.kept, most_B)
     while np.any(state.status_B != _ENDED):
-      while needed := _find_needed(state, shards, least, overlap):
+      while needed := _find_needed(state, shards, size, overlap):
         state.take_answers(answers.take(needed))
       for part in _batches(sorted(state.answer), b // shards, shards, max(size // _READ, 1)):
         history = _read(options, weights, rows, prompts, history, place(part.row_W),
@@ -233,10 +232,10 @@ def _batches(rows, per_device, shards, size):
     yield _part([some[i:i + size] for some in rows_of], per_device, size)
 
 
-def _find_needed(state, shards, least, overlap):
+def _find_needed(state, shards, size, overlap):
   """The waiting rows without whose answers too few could be decoded, the longest waiting first.
 
-  A device needs `least` rows to decode, or all but the share `overlap` of its unfinished rows.
+  A device needs a row for each slot, or all but the share `overlap` of its unfinished rows.
   """
   needed = []
   for status_B, order_B, first in zip(
@@ -244,7 +243,7 @@ def _find_needed(state, shards, least, overlap):
       range(0, len(state.status_B), len(state.status_B) // shards)):
     waiting = np.flatnonzero(status_B == _WAITS)
     draws, unfinished = np.sum(status_B == _DRAWS), np.sum(status_B != _ENDED)
-    n = max(min(least, unfinished - math.floor(unfinished * overlap)) - draws, 0)
+    n = max(min(size, unfinished - math.floor(unfinished * overlap)) - draws, 0)
     needed += (first + waiting[np.argsort(order_B[waiting])][:n]).tolist()
   return needed
 

@@ -114,8 +114,8 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
   """
   shards = transformer.row_shards(config)
   options = _options(config, group=group, max_tokens=max_tokens, chunk=chunk, eos_ids=eos_ids,
-                     pad_id=pad_id, stop_ids=stop_ids, keeps=keeps, temperature=temperature, top_k=top_k, top_p=top_p,
-                     min_p=min_p)
+                     pad_id=pad_id, stop_ids=stop_ids, keeps=keeps, temperature=temperature,
+                     top_k=top_k, top_p=top_p, min_p=min_p)
   chunk = options.chunk
   lay_out = lay_out or functools.partial(decoder.lay_out, config=config)
   # Each batch size compiles a program, which does not pay off for a single chunk.
@@ -166,7 +166,8 @@ def _find_width(options, columns):
 def _options(config, *, group, max_tokens, chunk, eos_ids, pad_id, stop_ids=(), keeps=False,
              **rule):
   return Options(config, group, max_tokens, min(chunk, max_tokens), tuple(rule.items()),
-                 tuple(sorted(eos_ids)), pad_id, tuple(sorted(stop_ids)), count_kept(config, keeps, rule))
+                 tuple(sorted(eos_ids)), pad_id, tuple(sorted(stop_ids)),
+                 count_kept(config, keeps, rule))
 
 
 def count_kept(config, keeps, rule):

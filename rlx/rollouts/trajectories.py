@@ -64,6 +64,14 @@ def rewards(rollouts):
   return np.where(is_unknown_B, np.nan, reward_B), is_unknown_B | has_reward_B
 
 
+def list_turn_rewards(rollouts, b):
+  """The rewards of the turns of episode b, None for a turn that has none."""
+  n = rollouts.completion_len_B[b]
+  turn_T, reward_T = rollouts.turn_BT[b, :n], rollouts.turn_rewards_BT[b, :n]
+  rewards = [reward_T[turn_T == k] for k in range(turn_T.max(initial=-1) + 1)]
+  return [None if np.isnan(x).all() else float(np.nansum(x)) for x in rewards]
+
+
 def pairs(prompts, completions, tokenizer, width, bucket):
   """Rollouts of one completion after each prompt, lists of ids.
 

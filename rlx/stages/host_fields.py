@@ -145,10 +145,29 @@ def scores_BE(prompts: Prompts, texts: Sequence[str], verify: Verify, *,
   return np.stack([verify(path, prompts, texts) for path in verifiers], axis=1)
 
 
-@field(np.int32, options=dict(pattern="eval.answer"))
-def answer_B(texts: Sequence[str], *, pattern: str) -> np.ndarray:
+@field(np.float32, options=dict(verifiers="verifier.scores"),
+       needs={"verifier.scores": (), "rollouts.step_separator": None})
+def prefix_scores_BT(step_columns: Ids, completions: Ids, prompts: Prompts, tokenizer: Tokenizer,
+                     rollouts: Rollouts, verify: Verify, *, verifiers: Sequence[str]) -> np.ndarray:
+  """Score of the first verifier in verifier.scores for the text up to the end of each step.
+
+  It is on the step's last token, 0 elsewhere; NaN: could not tell.
+  """
+  scores_BT = np.zeros(rollouts.sampler_logps_BT.shape, np.float32)
+  asked, texts = [], []
+  for b, (ids, columns) in enumerate(zip(completions, step_columns)):
+    prefixes = list(itertools.accumulate(tokenizer.pieces(ids)))
+    asked += [(b, column) for column in columns]
+    texts += [prefixes[column] for column in columns]
+  if asked: scores_BT[*zip(*asked)] = verify(verifiers[0], [prompts[b] for b, _ in asked], texts)
+  return scores_BT
+
+
+@field(np.int32, options=dict(pattern="eval.answer", marks="verifier.thoughts"))
+def answer_B(texts: Sequence[str], prompts: Prompts, *, pattern: str,
+             marks: Sequence[str]) -> np.ndarray:
   """Number of the stated answer, equal where answers are equal; -1: none is stated."""
-  return answers_lib.ids(answers_lib.find_stated_answers(texts, pattern))
+  return answers_lib.ids(answers_lib.find_stated_answers(texts, prompts, pattern, marks))
 
 
 @field(np.int32, options=dict(group="rollouts.per_prompt"), needs={"prompts.paired": False})

@@ -21,6 +21,7 @@ class Texts:
   stop_ids: tuple[int, ...] = key("rollouts.stop_ids")  # tokens that do
   step_separator: str | None = key("rollouts.step_separator")
   answer: str = key("eval.answer")  # regular expression whose last match is the answer
+  thoughts: Sequence[str] = key("verifier.thoughts")  # in which no answer is stated
   prompt_tokens: int = key("prompts.max_tokens")
   completion_tokens: int = key("rollouts.max_tokens")
   # Of the sources of a mixture that have another template or other variables of it.
@@ -61,9 +62,9 @@ class Texts:
     """For each completion, a list of token ids, the columns in which its steps end."""
     return host_fields.columns_of_steps(completions, self.tokenizer, self.step_separator)
 
-  def answers(self, texts: list[str]) -> list[str | None]:
-    """The answer that each text states, None where there is none."""
-    return answers_lib.find_stated_answers(texts, self.answer)
+  def answers(self, texts: list[str], prompts: Sequence[records.Prompt]) -> list[str | None]:
+    """The answer that each text states to its prompt, None where there is none."""
+    return answers_lib.find_stated_answers(texts, prompts, self.answer, self.thoughts)
 
   def example(self, prompt: str, completion: str) -> tuple[list[int], list[int]]:
     """Token ids of a prompt's text and of a completion's, with EOS."""

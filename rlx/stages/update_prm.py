@@ -90,8 +90,12 @@ class UpdatePrmHead:
 
   The batch's column labels_BT is in [0, 1] on the last token of each step and NaN elsewhere. The
   rollouts have a token appended to each completion (`padding.append`).
+
+  Attributes:
+    balanced: whether both classes of labels have half of the weight, in each minibatch.
   """
   learner: learner_lib.Learner
+  balanced: bool
 
   def __call__(self, state: records.TrainState,
                placed: place.Placed) -> tuple[records.TrainState, place.Placed, dict]:
@@ -103,10 +107,21 @@ class UpdatePrmHead:
   @functools.cached_property
   def program(self) -> jax.stages.Wrapped:
     """The jitted optimizer step, see `learner.step.make`."""
-    return self.learner.make(self._loss)
+    return self.learner.make(self._loss, lambda params, part: self.learner.add_whole(
+        params, part, self._weigh, None))
+
+  def _weigh(self, batch: records.Batch) -> dict[str, jax.Array]:
+    """{"weight_BT": of each label} of a minibatch; {} where all weigh the same."""
+    if not self.balanced: return {}
+    labels_B = batch.labels_BT.ravel()
+    weight_B = reward_model.class_weights(labels_B, ~jnp.isnan(labels_B))
+    return dict(weight_BT=weight_B.reshape(batch.labels_BT.shape))
 
   def _loss(self, params: records.Params,
             part: learner_lib.Minibatch) -> tuple[records.Weighted, dict, None]:
     scores_BT = passes_lib.values(params, self.learner.config, part.rollouts, part.plan)[:, 1:]
     labels_B = part.batch.labels_BT.ravel()
-    return reward_model.bce(scores_BT.ravel(), labels_B, ~jnp.isnan(labels_B)), {}, None
+    whole = part.whole or self._weigh(part.batch)
+    return reward_model.bce(
+        scores_BT.ravel(), labels_B, ~jnp.isnan(labels_B),
+        whole["weight_BT"].ravel() if whole else None), {}, None

@@ -6,8 +6,8 @@
   rlx convert source=Qwen2.5-72B to=Qwen2.5-72B-rlx format=rlx
 
 The source is a Hugging Face directory or hf:OWNER/NAME, a .gguf file or a wheel that contains
-one, a model in the format of rlx, a folder of PEFT adapters, or the workdir of a run. Of a run the newest intact checkpoint
-is converted, with its adapters merged or in the format of PEFT. transformers and vLLM load a
+one, a model in the format of rlx, a folder of PEFT adapters, or the workdir of a
+run. Of a run the newest intact checkpoint is converted, with its adapters merged or in the format of PEFT. transformers and vLLM load a
 Hugging Face directory; orbax restores the stacked tree of format=rlx into any sharding. Both
 formats are valid as model.path and prm.path.
 

@@ -58,8 +58,8 @@ def main(config: keys.Config, *, examples: str = "2", json: str | None = None) -
       for each reason why prompts are dropped.
     json: file for the figures and examples.
   Returns:
-    {"train", "eval", "eval.sets.NAME"} -> dict(rows, used, dropped, tokens, examples); `tokens` has the quantiles of
-    the lengths of prompts and demonstrations.
+    {"train", "eval", "eval.sets.NAME"} -> dict(rows, used, dropped, tokens, examples); `tokens`
+    has the quantiles of the lengths of prompts and demonstrations.
   Raises:
     ValueError: the config or a row is refused, with the line that `rlx train` prints; what was
       read before is printed first.

@@ -190,13 +190,13 @@ def check_batch(run: build.Run, lengths: list[int], constants: dict[str, str | N
                          for own in [t.select_source(p)]])
   yield prompts_fit(lengths, t.prompt_tokens)
   if constants: yield no_constant_passes(constants)
-  yield base_answers(t.answers(texts), outcome_PG, t.answer)
+  yield base_answers(t.answers(texts, asked), outcome_PG, t.answer)
   if rollouts.turn_BT is None:
     yield masks_cover_eos(ids, mask_BT, rollouts.finish_B, logps_BT, t.tokenizer.eos_ids)
   yield sampler_agrees(rollouts.sampler_logps_BT, logps_BT, mask_BT,
                        run.passes.models["policy"].dtype, run.methods.anneal(0) is not None)
   if outcome_PG.shape[1] > 1:
-    yield verdicts_leave_room(outcome_PG, t.answers(texts), run.sizes.rows, score_PG)
+    yield verdicts_leave_room(outcome_PG, t.answers(texts, asked), run.sizes.rows, score_PG)
     if process_terms(run): yield prm_ranks(score_PG, outcome_PG)
 
 
@@ -534,7 +534,8 @@ def prm_lasts(accuracy_S, varied_S):
     """(accuracy on prompts whose verdicts differ, half of a 95% interval over steps)"""
     share, x_S = np.nanmean(varied_S[steps]), accuracy_S[steps][~np.isnan(accuracy_S[steps])]
     if not share or len(x_S) < 2: return np.nan, np.nan
-    return (prm_metrics.take_out_ties(x_S.mean(), share), 1.96 * x_S.std(ddof=1) / np.sqrt(len(x_S)) / share)
+    return (prm_metrics.take_out_ties(x_S.mean(), share),
+            1.96 * x_S.std(ddof=1) / np.sqrt(len(x_S)) / share)
   (first, _), (last, error) = measure_ranking(slice(RECENT)), measure_ranking(slice(-RECENT, None))
   if np.isnan(last): return "ok", f"unknown, no prompt of the last {RECENT} steps had both verdicts"
   return ("warning" if last < FALLEN else "ok",

@@ -40,8 +40,8 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
   Returns:
     {metric: dict(mean, low, high, ...)}, which is also written to <workdir>/evaluate.json:
     "sampled" and "greedy" accuracy, and as "greedy/NAME" that of a source of a mixture or
-    of a set of eval.sets; the metrics of `at_k`; "difficulty/VALUE"; "no_answer" and "truncated", shares of completions; "length" in
-    tokens; and under "prm" the metrics of prm_sets.py for each of eval.prm_sets. Intervals are 95%:
+    of a set of eval.sets; the metrics of `at_k`; "difficulty/VALUE"; "no_answer" and "truncated",
+    shares of completions; "length" in tokens; and under "prm" the metrics of prm_sets.py for each of eval.prm_sets. Intervals are 95%:
     Wilson's over prompts for shares (`accuracy.interval`), percentile bootstrap over prompts or
     problems for "length" and "prm".
   """
@@ -73,8 +73,8 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
     finishes.append(rollouts.finish_B)
   outcome_PG, finish_B = np.concatenate(outcomes)[:n], np.concatenate(finishes)[:n * g]
   texts = [run.texts.tokenizer.decode(ids) for ids in completions[:n * g]]
-  answers = run.texts.answers(texts)
   prompts_B = [p for p in run.eval_prompts for _ in range(g)]
+  answers = run.texts.answers(texts, prompts_B)
   steps = prm_sets.score(run, state, list(map(run.texts.prompt_ids, prompts_B)),
                          completions[:n * g]) if has_prm else {}
   scores = prm_sets.scores(steps)

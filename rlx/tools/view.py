@@ -22,10 +22,12 @@ from rlx.io import curves, metrics as io_metrics, refusals, report as report_lib
 
 NUMBERS = {"log_ratio": "log-ratio", "advantages": "advantage"}  # Numbers shown for each token.
 ENDS = dict(eos="ended", length="cut off at rollouts.max_tokens",
-            stop="ended by rollouts.stops or rollouts.stop_ids", environment="the environment failed")
+            stop="ended by rollouts.stops or rollouts.stop_ids",
+            environment="the environment failed")
 LEVELS = 4       # Shades of colour for each sign.
 TOKENS = 30_000  # Tokens on a page, about 100 bytes each, so that the page opens on a phone.
 LONGEST = 2_000  # Tokens of a completion that are shown.
+UNFOLDED = 6     # Turns of an episode that is shown unfolded.
 
 
 def view(workdir: str | os.PathLike) -> pathlib.Path:
@@ -61,7 +63,7 @@ def page_content(workdir: pathlib.Path) -> dict[str, Any]:
               accuracy=accuracy(lines, summary), is_done=bool(summary), curves=curves.svgs(workdir),
               time=times(lines), time_svg=curves.time_svg(workdir), completions=completions(rows),
               calibration=measure_calibration(rows, config), levels=range(-LEVELS, LEVELS + 1),
-              config=compare_config(config))
+              unfolded=UNFOLDED, config=compare_config(config))
 
 
 def header(config: dict, versions: dict, done: int, summary: dict) -> list[tuple[str, str]]:
@@ -157,23 +159,28 @@ def compare_config(config: dict) -> list[dict]:
 
 
 def _completion(row, scales):
-  """Returns a completion's verdict in words and its tokens as dict(text, shades, title, ...)."""
+  """Returns a completion's verdict in words and its parts: turns, observations, or one for all."""
   verdict, n = row["verdict"], len(row["advantages"])
   prm_probability = _prm_probability(row) if row["log_ratio"] and row.get("beta") else None
+  turns, rewards = row.get("turns", [0] * n), row.get("turn_rewards", [])
   tokens = []
   for i, text in enumerate(row["tokens"][:LONGEST]):
     is_end = i == n - 1 and row["finish"] == "eos"
-    is_read = row.get("turns", [0] * n)[i] < 0  # By the policy, from its environment.
+    is_read = turns[i] < 0  # By the policy, from its environment.
     numbers = {k: row[k][i] for k in scales if row[k] and not is_read}
     tokens.append(dict(
         text=text.replace("\n", "↵\n") or ("EOS" if is_end else "·"),
         kind="end" if is_end else "read" if is_read else "" if text else "none",
         shades=" ".join(f"{k[0]}{_level(v, scales[k])}" for k, v in numbers.items()),
         title=", ".join(f"{NUMBERS[k]} {v:+.3g}" for k, v in numbers.items())))
+  parts = [dict(turn=turn, reward=rewards[turn] if 0 <= turn < len(rewards) else None,
+                tokens=[token for _, token in part])
+           for turn, part in itertools.groupby(zip(turns, tokens), key=lambda x: x[0])]
   return dict(kind="unknown" if verdict is None else "right" if verdict >= 0.5 else "wrong",
               verdict=verdict, finish=ENDS[row["finish"]], length=n,
               prompt_tokens=row.get("prompt_tokens"),
-              prm_probability=prm_probability, tokens=tokens, more=max(n - LONGEST, 0))
+              prm_probability=prm_probability, parts=parts, more=max(n - LONGEST, 0),
+              turns=max(turns, default=-1) + 1 if "turns" in row else None)
 
 
 def _scale(rows, key):
@@ -220,6 +227,8 @@ def _is_row(row):
           and has("tokens", lambda x: isinstance(x, str))
           and type(row.get("prompt_tokens", 0)) is int
           and ("turns" not in row or has("turns", lambda x: type(x) is int))
+          and ("turn_rewards" not in row or isinstance(row["turn_rewards"], list)
+               and all(x is None or is_number(x) for x in row["turn_rewards"]))
           and (row.get("beta") is None or is_number(row["beta"]))
           and (row.get("verdict", "") is None or is_number(row.get("verdict"))
                and 0 <= row["verdict"] <= 1))

@@ -1,5 +1,6 @@
 """Finds the code of a solution in the text of a completion."""
 import ast
+import contextlib
 import re
 import textwrap
 import warnings
@@ -10,6 +11,9 @@ _PYTHON = re.compile(r"\W*(?:python|py)[\d.]*(?!\w)|.*\.py\W*$", re.IGNORECASE)
 _READS = re.compile(r"\binput\s*\(|\bstdin\b|\bopen\(\s*0|\bfileinput\b|\bos\.read\(")
 # What may begin or end a string or a comment.
 _TOKEN = re.compile(r"""#.*|\"{3}|'{3}|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'""")
+# In front of a line that is not indented and no part of a body: any, and one that is no definition.
+_ENDS = re.compile(r"\n(?![ \t\n)\]}]|\Z)")
+_PROSE = re.compile(r"\n(?![ \t\n)\]}#@]|(?:async|class|def|from|import)\b|\Z)")
 _INSIDE = {quote: re.compile(r"\\.|" + quote) for quote in ('"""', "'''")}
 
 
@@ -19,31 +23,26 @@ def find(text: str, names: Collection[str] = (), reads_input: bool = False) -> s
   Of the closed blocks, it is the one that defines most of the names that its tests use or, for a
   program, that reads its input; of several the last. Blocks in Python come before those without
   a language; other languages are read only if there are no others. Without a block, it is the
-  text. If a thought stands before, the answer follows </think>.
+  text, or its part in <answer>...</answer> or [BEGIN]...[DONE].
 
   A line ``` within a string of the code closes no block. If the prompt has opened the block, the
   text begins with code, which ends at the first ```.
 
   Args:
-    text: of a completion.
+    text: of a completion, behind its thoughts.
     names: of functions and classes that its tests use.
     reads_input: the tests give a program something to read.
   Returns:
-    The code; "" if a block was opened but none was closed, or a thought was not closed.
+    The code; "" if a block was opened but none was closed.
 
   Example:
     >>> find("```python\ndef f(x): return x\n```\nIt prints:\n```\n3\n```", ["f"])
     'def f(x): return x'
   """
-  head, mark, answer = text.rpartition("</think>")
-  if not mark and text.lstrip().startswith("<think>"): return ""
-  lines = (answer if mark else head or answer).split("\n")
-  blocks, is_fenced = _split(lines)
-  if not is_fenced: return "\n".join(lines)
+  blocks, is_fenced = _split(text.split("\n"))
+  if not is_fenced: return _unmark(text)
   readable = [block for block in blocks if block[0] is not None] or blocks
-  defines = [re.compile(rf"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+{name}\b|"
-                        rf"^{name}[ \t]*(?::[^=\n]*)?=(?!=)", re.MULTILINE)
-             for name in map(re.escape, names)]
+  defines = list(map(_define, names))
   def rank(block):
     is_python, code = block
     n_defined = sum(bool(d.search(code)) for d in defines)
@@ -51,6 +50,86 @@ def find(text: str, names: Collection[str] = (), reads_input: bool = False) -> s
     return (n_defined + bool(reads_input and _READS.search(code)), bool(is_python),
             does is not False if is_python else bool(does))
   return max(reversed(readable), key=rank, default=(None, ""))[1]
+
+
+def complete(text: str, code: str, question: str, names: Collection[str]) -> str:
+  r"""Returns the code of a completion that may continue the question, as in HumanEval.
+
+  If the code of the question ends with a function without a body that is one of the names, it
+  stands before that of the completion, with what it imports and defines. A completion that does
+  not define the function is its body; all of its lines, or the first one, may lack the
+  indentation. Text behind the body is cut off.
+
+  Args:
+    text: of the completion.
+    code: what `find` returns for it.
+    question: the prompt's text.
+    names: as of `find`.
+
+  Example:
+    >>> text, question = "return x + 1\n\nIt adds 1.", "def f(x):\n  'Adds 1.'\n"
+    >>> print(complete(text, text, question, ["f"]))
+    def f(x):
+      'Adds 1.'
+      return x + 1
+  """
+  head, name, indent = _read_head(find(question, names).rstrip(), names)
+  if not name: return code
+  if _define(name).search(code):
+    whole = f"{head}\n{indent}pass\n{code}"
+    return whole if _compiles(whole) else code
+  for body in dict.fromkeys(t.strip("\n") for t in (code, text.partition("\n```")[0])):
+    cuts = [body, *(body[:end.start()] for pattern in (_PROSE, _ENDS)
+                    if (end := pattern.search(body)))]
+    for cut in filter(str.strip, dict.fromkeys(cuts)):
+      below = textwrap.indent(textwrap.dedent(cut), indent)
+      for lines in (cut, below) if cut[0].isspace() else (indent + cut, below, cut):
+        if _compiles(whole := f"{head}\n{lines}\n"): return whole
+  return code
+
+
+def _read_head(code, names):
+  """Returns (code, name, indentation of the body) of the function without a body that ends a code.
+
+  The name is that of its class if it is a method, and "" if there is no such function.
+  """
+  trees = (_parse(code), _parse(f"{code} pass"))
+  if (tree := next(filter(None, trees), None)) is None or not tree.body: return code, "", ""
+  outer = node = tree.body[-1]
+  while isinstance(node, ast.ClassDef): node = node.body[-1]
+  if not isinstance(node, ast.FunctionDef) or outer.name not in names or any(
+      not isinstance(s, ast.Pass) and not isinstance(getattr(s, "value", None), ast.Constant)
+      for s in node.body): return code, "", ""
+  line, first = code.split("\n")[node.body[0].lineno - 1], node.body[0]
+  is_below = first.lineno > node.lineno and not line[:first.col_offset].strip()
+  return code, outer.name, line[:first.col_offset] if is_below else " " * (node.col_offset + 4)
+
+
+def _parse(code):
+  """Returns the syntax tree of Python, None if it is none."""
+  with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+    with warnings.catch_warnings(action="ignore"): return ast.parse(code)
+  return None
+
+
+def _compiles(code):
+  with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+    with warnings.catch_warnings(action="ignore"):
+      return bool(compile(code, "solution", "exec", dont_inherit=True))
+  return False
+
+
+def _define(name):
+  """Returns a pattern of the definition of a name."""
+  return re.compile(rf"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+{re.escape(name)}\b|"
+                    rf"^{re.escape(name)}[ \t]*(?::[^=\n]*)?=(?!=)", re.MULTILINE)
+
+
+def _unmark(text):
+  """Returns what stands between <answer> and </answer>, or [BEGIN] and [DONE] (MBPP), if any."""
+  for opening, closing in (("<answer>", "</answer>"), ("[BEGIN]", "[DONE]")):
+    if closing in text: text = text.partition(closing)[0].rpartition(opening)[2]
+  return text.strip("\r\n")
 
 
 def _split(lines):
@@ -114,8 +193,6 @@ def _dedent(lines, indent):
 
 def _does_something(text):
   """Tells whether Python is more than values, such as `7` or `Answer`; None if it is no Python."""
-  try:
-    with warnings.catch_warnings(action="ignore"): body = ast.parse(textwrap.dedent(text)).body
-  except (SyntaxError, ValueError, RecursionError, MemoryError):
-    return None
-  return any(not isinstance(node, ast.Expr) or isinstance(node.value, ast.Call) for node in body)
+  if (tree := _parse(textwrap.dedent(text))) is None: return None
+  return any(not isinstance(node, ast.Expr) or isinstance(node.value, ast.Call)
+             for node in tree.body)

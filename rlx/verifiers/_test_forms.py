@@ -104,8 +104,8 @@ def _pairs(tests, inputs, outputs, meta):
   given, expected = tests[inputs], tests[outputs]
   if len(given) != len(expected):
     raise ValueError(f"tests have {len(given)} {inputs} and {len(expected)} {outputs}")
-  name = tests.get("fn_name") or (
-      None if all(_join(x) is not None for x in given) else _function_of(tests, meta))
+  is_program = not tests.get("fn_name") and all(_join(x) is not None for x in given)
+  name = None if is_program else _function_of(tests, meta)
   # The results of some functions stand in a list each.
   is_listed = all(isinstance(x, (list, tuple)) and len(x) == 1 for x in expected)
   for i, pair in enumerate(zip(given, expected)):

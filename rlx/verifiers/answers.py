@@ -1,13 +1,28 @@
 """Extracts the answers that completions state, right or wrong."""
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rlx.verifiers import thoughts
 
-def find_stated_answers(texts: Sequence[str], pattern: str) -> list:
-  """Returns the last match of a regular expression in each text, None without a match."""
-  return [(re.findall(pattern, text) or [None])[-1] for text in texts]
+if TYPE_CHECKING: from rlx.core import records
+
+
+def find_stated_answers(texts: Sequence[str], prompts: Sequence["records.Prompt"], pattern: str,
+                        marks: Sequence[str] = thoughts.MARKS) -> list:
+  """Returns the last match of a regular expression behind the thoughts of each text.
+
+  Args:
+    texts: completions.
+    prompts: of each text.
+    marks: as of `thoughts.behind`.
+  Returns:
+    for each text, the match or None without one.
+  """
+  return [(re.findall(pattern, thoughts.behind(text, prompt, marks)) or [None])[-1]
+          for text, prompt in zip(texts, prompts, strict=True)]
 
 
 def is_pattern(text: str) -> bool:

@@ -1,7 +1,13 @@
-"""Checks completions of the chain task: "7;2;5#5" for the question "4M7m2M5="."""
+"""Checks completions of the chain task: "7;2;5#5" for the question "4M7m2M5=".
+
+What stands in a thought (thoughts.py) is left out, except by `steps` and `recoverable`, which judge
+every step of a completion.
+"""
 import itertools
 import re
 from typing import TYPE_CHECKING, Callable
+
+from rlx.verifiers import thoughts
 
 if TYPE_CHECKING: from rlx.core import records
 
@@ -23,7 +29,7 @@ def answer(prompt: "records.Prompt", text: str) -> float:
 
 def form(prompt: "records.Prompt", text: str) -> float:
   """Returns 1.0 if the completion is well-formed (see `answer`), right or wrong."""
-  match = _COMPLETION.fullmatch(text)
+  match = _COMPLETION.fullmatch(thoughts.behind(text, prompt))
   n = (len(prompt.text) - 2) // 2
   return float(match is not None and len(match[1]) == 2 * n - 1)
 
@@ -34,7 +40,7 @@ def milestones(prompt: "records.Prompt", text: str) -> float:
   It checks chains of several questions, of which each answer has to be right.
   """
   if answer(prompt, text) != 1.0: return 0.0
-  right = _values(int(prompt.text[0]), _operations(prompt))
+  right, text = _values(int(prompt.text[0]), _operations(prompt)), thoughts.behind(text, prompt)
   return float(all(int(text[2 * j]) == right[j + 1] for j in prompt.meta["ends"]))
 
 
@@ -68,7 +74,7 @@ def step_share(prompt: "records.Prompt", text: str) -> float:
   If more steps are stated than there are operations, it is divided by the number of steps. A
   right answer may have wrong steps, and most steps of a wrong answer may be right.
   """
-  checks = steps(prompt, text)
+  checks = steps(prompt, thoughts.behind(text, prompt))
   return sum(checks) / max((len(prompt.text) - 2) // 2, len(checks))
 
 

@@ -1,7 +1,8 @@
 """Runs Python solutions against tests, in a sandbox (sandbox/sandbox.py).
 
-`_solution.find` says which block of a completion is the solution. `prompt.meta["tests"]` has tests
-of three kinds, and may be the JSON text of what it has:
+`_solution.find` says which block of a completion, behind its thoughts, is the solution, and
+`_solution.complete` reads one that continues the question, as in HumanEval.
+`prompt.meta["tests"]` has tests of three kinds, and may be the JSON text of what it has:
 
   {"input": "1 2\\n", "output": "3\\n"}   the stdin of a program and what it has to print.
                                        Trailing spaces and trailing empty lines are ignored;
@@ -55,7 +56,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rlx.verifiers import _solution, _test_forms, errors
+from rlx.verifiers import _solution, _test_forms, errors, thoughts
 from rlx.verifiers.sandbox import inside, sandbox
 
 if TYPE_CHECKING: from rlx.core import records
@@ -160,8 +161,10 @@ def _outcomes(prompt, text):
   options = _OPTIONS | prompt.meta.get("code", {})
   # Without bubblewrap this raises, even for an empty text.
   if not options["unsafe"]: sandbox.bubblewrap()
+  text = thoughts.behind(text, prompt)
   source = _solution.find(text, names, any(isinstance(t, dict) and t.get("input", "").strip()
                                            for t in tests))
+  source = _solution.complete(text, source, getattr(prompt, "text", ""), names)
   if not source.strip(): return [False] * len(tests)
   return sandbox.verdicts(source, tests, cpu_s=options["test_s"], total_s=options["total_s"],
                           memory_mb=options["test_mb"], unsafe=options["unsafe"])

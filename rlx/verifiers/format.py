@@ -1,7 +1,8 @@
 r"""Checks the format of completions, not their content.
 
 `tags` and `boxed` read where an answer stands, behind the thoughts; `length` and `ascii_share`
-measure the whole completion. Options are part of a prompt's `meta`: {"format": {"max_chars": 500}}.
+measure the whole completion, and are 0 if nothing stands behind its thoughts. Options are part of
+a prompt's `meta`: {"format": {"max_chars": 500}}.
 """
 import functools
 import re
@@ -40,7 +41,8 @@ def boxed(prompt: "records.Prompt", text: str) -> float:
 
 def length(prompt: "records.Prompt", text: str) -> float:
   """Returns 1.0 for 1 to `meta["format"]["max_chars"]` characters (default 4096)."""
-  return float(0 < len(text) <= _option(prompt, "max_chars", 4096))
+  return float(0 < len(text) <= _option(prompt, "max_chars", 4096)
+               and bool(thoughts.behind(text, prompt)))
 
 
 def ascii_share(prompt: "records.Prompt", text: str) -> float:
@@ -48,8 +50,7 @@ def ascii_share(prompt: "records.Prompt", text: str) -> float:
 
   It is a cheap measure of mixed languages, for tasks in English.
   """
-  del prompt
-  letters = re.findall(r"[^\W\d_]", text)
+  letters = re.findall(r"[^\W\d_]", text) if thoughts.behind(text, prompt) else []
   return sum(c.isascii() for c in letters) / len(letters) if letters else 0.0
 
 

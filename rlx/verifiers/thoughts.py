@@ -14,10 +14,13 @@ if TYPE_CHECKING: from rlx.core import records
 MARKS = tuple(f"<{name}> </{name}>" for name in ("think", "thinking", "thought", "reasoning"))
 
 
-def behind(text: str, prompt: "records.Prompt") -> str:
+def behind(text: str, prompt: "records.Prompt", marks: Sequence[str] = MARKS) -> str:
   """Returns what stands behind the last thought that closes; "" if a thought is still open.
 
-  The marks are those of `prompt.meta["thoughts"]`, in any case; without them those of MARKS.
+  A mark in quotes, without spaces between them, is text: `"<think>"`, as code may have it.
+
+  Args:
+    marks: in upper or lower case; those of `prompt.meta["thoughts"]` count instead, if it has any.
 
   Example:
     >>> import types
@@ -28,11 +31,11 @@ def behind(text: str, prompt: "records.Prompt") -> str:
     ''
   """
   meta = getattr(prompt, "meta", {})
-  pattern = _marks(tuple(meta.get("thoughts", MARKS)))
+  pattern = _marks(tuple(meta.get("thoughts", marks)))
   is_open, start = False, 0
   for match in pattern.finditer(meta.get("begun", "")): is_open = match.lastgroup == "opening"
   for match in pattern.finditer(text):
-    is_open, start = match.lastgroup == "opening", match.end()
+    if match.lastgroup != "quote": is_open, start = match.lastgroup == "opening", match.end()
   return "" if is_open else text[start:] if start else text
 
 
@@ -55,7 +58,9 @@ def are_marks(value: Sequence[str]) -> bool:
 
 @functools.cache
 def _marks(pairs):
-  """Returns a pattern whose matches have the group `opening` or `closing`."""
+  """Returns a pattern whose matches have the last group `opening`, `closing` or `quote`."""
   opening_, closing = ("|".join(re.escape(pair.split()[i]) for pair in pairs) for i in (0, 1))
   if not pairs: return re.compile("(?!)")  # It matches nothing.
-  return re.compile(f"(?P<opening>{opening_})|(?P<closing>{closing})", re.IGNORECASE)
+  other = "[^\\s\"'`]*"
+  quote = f"(?<!\\w)[rbfu]{{0,2}}([\"'`]){other}?(?:{opening_}|{closing}){other}(?P<quote>\\1)"
+  return re.compile(f"{quote}|(?P<opening>{opening_})|(?P<closing>{closing})", re.IGNORECASE)

@@ -33,6 +33,9 @@ class Counting:
     if reply == "fat": self.fat = bytes(2**21 - 600)
     if hasattr(self, "fat"): self.text += "x" * 300
     if reply == "unreadable": self.bomb = Unreadable()
+    if reply == "wordy": self.text = "wordy"
+    elif reply == "words" or self.text == "wordy":
+      return interface.Step("x" * 2**23)  # More than a message may have.
     if self.text == "worn" and self.count == 2: raise RuntimeError("whatever the replies")
     if reply == "raise": raise ValueError("asked to")
     if reply == "exit": os._exit(1)

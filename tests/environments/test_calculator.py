@@ -108,11 +108,11 @@ def test_rewards_of_calls(replies, rewards):
 
 
 @pytest.mark.parametrize("replies, rewards", [
-    # One call, which solves a step: 2 * 1 / 2. No step is left after three: 1 / (1 + 0).
+    # One call, which solves a step: 2 * 1 / 2. No step is left after three: 1 + 0.
     (["[37*4]", "[148+85]", "[233-12]", "#221"], [1, 1, 1, 1]),
     # Two steps with two calls 2 * 2 / 3, one with two 2 / 3, none with one 0.
     (["[37*4][148+85]", "[37*4]", "[233-12]", "#1"], [4/3, 0, 1, 1/2]),
-    (["[37*4][1+1]", "#221"], [2/3, 1/(1 + 2)]), (["#221"], [1/(1 + 3)]), (["#220"], [0]),
+    (["[37*4][1+1]", "#221"], [2/3, 1 + 2]), (["#221"], [1 + 3]), (["#220"], [0]),
     (["", "[37*4", "what", "[1+1][1+1][1+1]", "[37*4]"], [-.5, -.3, -.3, -.3, 0])])
 def test_rewards_of_ftrl(replies, rewards):
   steps = play(question(), replies, turn_rewards="ftrl", at_once=2)

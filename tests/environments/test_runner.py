@@ -49,7 +49,8 @@ def test_an_episode(make, path, workers):
 @pytest.mark.parametrize("reply, kind, says", [
     ("raise", "exception", "failed"), ("tuple", "exception", "failed"),
     ("exit", "crash", "crashed"), ("hang", "timeout", "took too long"),
-    ("memory", "crash", "crashed"), ("big", "exception", "failed"), ("nan", "crash", "crashed")])
+    ("memory", "crash", "crashed"), ("big", "exception", "failed"), ("nan", "crash", "crashed"),
+    ("words", "crash", "crashed")])
 def test_what_a_reply_causes_is_known(make, reply, kind, says):
   runner = make(timeout_s=0.5)
   _, state = runner.reset(prompt())
@@ -79,7 +80,7 @@ def test_processes_that_are_lost_once_or_twice_cost_nothing(make, tmp_path, monk
 
 @pytest.mark.parametrize("reply, kind", [
     ("fat", "exception"), ("sleeper", "timeout"), ("sleeper killer", "crash"),
-    ("unreadable", "exception")])
+    ("unreadable", "exception"), ("wordy", "crash")])
 def test_a_reply_that_makes_later_steps_fail_is_at_fault(make, reply, kind):
   """The outcome is known: without the content of the replies the episode would go on."""
   runner = make(timeout_s=0.5, end=9)

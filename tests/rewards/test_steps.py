@@ -121,14 +121,14 @@ def test_flaw_penalty():
 
 
 @pytest.mark.parametrize("beta, expected", [
-    # .5 - .25 and so on; after the last token the value is the verdict.
-    (1.0, [[.25, -.4, .9, 0], [0 - .5, 0, 0, 0], [0] * 4]),
-    (.5, [[.125, -.2, .45 + .5, 0], [-.25, 0, 0, 0], [0] * 4]),
-    (0.0, [[0, 0, 1, 0], [0] * 4, [0] * 4]),
-])
+    # .5 - .25, .1 - .5 and 1 - .1; a score that is not known is left out.
+    (1.0, [[.25, -.4, .9, 0], [.25, 0, .5, 0], [.5, 0, 0, 0], [0] * 4]),
+    (.5, [[.125, -.2, .45 + .5, 0], [.125, 0, .25 + .5, 0], [.25 + .375, 0, 0, 0], [0] * 4]),
+    (0.0, [[0, 0, 1, 0], [0, 0, 1, 0], [.75, 0, 0, 0], [0] * 4])])
 def test_redistribute(beta, expected):
-  values_BT = np.array([[.25, .5, .1, nan], [.5, nan, nan, nan], [.3, .2, .1, .7]])
-  mask_BT = np.array([[1, 1, 1, 0], [1, 0, 0, 0], [0, 0, 0, 0]], bool)
-  got_BT = steps.redistribute(values_BT, mask_BT, np.array([1., 0., nan]),
-                              np.array([True, True, False]), share=beta)
+  scores_BT = np.array([[.5, .1, 1, nan], [.5, nan, 1, 9], [.75, 9, nan, nan], [.3, .2, .1, .7]])
+  ends_BT = np.array([[1, 1, 1, 0], [1, 1, 1, 0], [1, 0, 1, 0], [1, 1, 1, 1]], bool)
+  learn_BT = np.array([[1, 1, 1, 0]] * 3 + [[0] * 4], bool)
+  got_BT = steps.redistribute(scores_BT, ends_BT, learn_BT, learn_BT.any(axis=1), share=beta,
+                              start=.25)
   np.testing.assert_allclose(got_BT, expected, atol=1e-6)

@@ -64,9 +64,9 @@ def test_solutions(unsafe):
     # Opened by the prompt.
     ("f = 1\n```", "f = 1"), ("f = 1\n```\nso\n```py\nf()\n```", "f = 1"),
     ("So:\n```\nf = 1\n```", "f = 1"), ("Answer\n```\nf = 1\n```", "f = 1"),
-    # Behind a thought.
-    ("<think>\n```py\nf = 0\n```\n</think>\n```py\nb\n```", "b"), ("a\n</think>f = 1", "f = 1"),
-    ("<think>\n```py\nf = 0\n```", "")])
+    # Between other marks.
+    ("I see.\n<answer>\nf = 1\n</answer>", "f = 1"), ("f = 1\n[DONE]\n\n[BEGIN]\ng", "f = 1"),
+    ("[BEGIN]\n  f\n[DONE]", "  f"), ("<answer>\n```\nf\n```</answer>", "f")])
 def test_which_code_of_a_completion_is_the_solution(text, code):
   assert _solution.find(text, ["f"]) == code
 
@@ -88,7 +88,8 @@ def of_case(line):
   """A row of code_cases.jsonl, in which <1e5000> is that number, and its prompt."""
   row = json.loads(re.sub(r"<1e(\d+)>", lambda m: "1" + "0" * int(m[1]), line))
   code = dict(unsafe=False, test_s=4, test_mb=512, total_s=30.0)
-  return row, types.SimpleNamespace(meta=dict(row.get("meta", {}), tests=row["tests"], code=code))
+  return row, types.SimpleNamespace(
+      text=row.get("question", ""), meta=dict(row.get("meta", {}), tests=row["tests"], code=code))
 
 
 @sandbox.needed

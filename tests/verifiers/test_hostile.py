@@ -29,6 +29,7 @@ GYM = records.Prompt("g", "70 + 2 =", "72", meta=dict(
     task="chain_sum", config={}, entry=dict(question="70 + 2 =", answer="72", metadata={})))
 JUDGE = dict(url=None, function="tests.verifiers.completions:judged", template="{answer}",
              reads="yes_no", full=1.0)
+TALK = records.Prompt("t", "Why?", "so", meta=dict(phrases=dict(known=["wait"], full=1)))
 # {prompt: (a right completion, verifiers that accept it)}; judge.chat would ask a server.
 ACCEPTED = (
     (CHAIN, "5#5", "chain.answer chain.form chain.milestones chain.step_share chain.steps "
@@ -37,7 +38,8 @@ ACCEPTED = (
     (MATH, "<think>a</think><answer>b</answer>", "format.tags format.length format.ascii_share"),
     (MATH, r"\boxed{72}", "format.boxed math_answer.boxed math_answer.final"),
     (GYM, "Answer: 72", "gym_task.answer"), (GYM, r"\boxed{72}", "gym_task.boxed"),
-    (GYM, "72", "gym_task.last_line"), (MATH, "yes", "judge.function"))
+    (GYM, "72", "gym_task.last_line"), (MATH, "yes", "judge.function"),
+    (TALK, "wait", "phrases.reasoning"))
 GOOD = {path: (prompt, text) for prompt, text, paths in ACCEPTED for path in paths.split()}
 GOOD["judge.chat"] = None
 OF_STEPS = ("chain.steps", "chain.recoverable")  # Lists, a verdict per step.
@@ -105,14 +107,14 @@ def test_parsers_take_any_text(text, boxes):
     box = _boxed.last(t)
     assert box is None or box in t and box.count("{") - box.count("\\{") >= 0
   assert _boxed.last(text.replace("\\", "") + r"\boxed{7}") == "7"
-  stated = answers.find_stated_answers([text, "#7"], "#(.)")
+  stated = answers.find_stated_answers([text, "#7"], [MATH] * 2, "#(.)")
   assert stated[0] is None or len(stated[0]) == 1
   assert stated[1] == "7" and answers.ids(stated)[1] >= 0
   ends = steps.boundaries(text, "\n")
   assert ends == sorted(set(ends)) and (not text or (ends or [len(text)])[-1] <= len(text))
   tokens = steps.token_ends(ends, list(text))
   assert tokens == [e - 1 for e in ends]
-  code = text.replace("`", "").replace("</think>", "").strip()
+  code = text.replace("`", "").strip()
   assert _solution.find(f"```\n{code}\n```") == code
   assert all(line in text for line in _solution.find(text).split("\n"))
 

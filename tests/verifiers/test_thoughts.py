@@ -5,8 +5,9 @@ import pytest
 
 from rlx.build import keys, prompts as build_prompts
 from rlx.configs import base
-from rlx.core import records
+from rlx.core import records, resolve
 from rlx.verifiers import math_answer, pool, thoughts
+from tests.verifiers import test_hostile
 from tests.io.test_chat import bare  # pylint: disable=unused-import
 
 PROMPT = records.Prompt("p", "1+1?", "2", "math_answer.final")
@@ -23,6 +24,10 @@ def prompt(**meta): return dataclasses.replace(PROMPT, meta=meta)
     ("<think>3</think>4<think>5", "", {}), ("<think>3</think>4</think>5", "5", {}),
     ("<reasoning>3</reasoning>5", "5", {}), ("<THINK>3</Think>5", "5", {}),
     ("<thinks>5", "<thinks>5", {}), ("&lt;think&gt;5", "&lt;think&gt;5", {}),
+    # In quotes it is text; an apostrophe is no quote.
+    ("if a == '<think>': 5", "if a == '<think>': 5", {}), ("`</think>`5", "`</think>`5", {}),
+    ('r"<think>.*?</think>"5', 'r"<think>.*?</think>"5', {}), ("it's</think>don't 5", "don't 5", {}),
+    ("'I said</think>so' 5", "so' 5", {}), ("`3</think>5", "5", {}),
     ("5", "", dict(begun="<|assistant|><think>")), ("3</think>5", "5", dict(begun="<think>")),
     ("5", "5", dict(begun="</think>")), ("5", "", dict(begun="<think>Let me see: ")),
     ("[THINK]3[/THINK]5", "5", dict(thoughts=("[THINK] [/THINK]",))),
@@ -31,6 +36,24 @@ def prompt(**meta): return dataclasses.replace(PROMPT, meta=meta)
 def test_behind(text, behind, meta):
   assert thoughts.behind(text, prompt(**meta)) == behind
   assert thoughts.behind(text * 2, prompt(**meta))[-1:] == behind[-1:]
+
+
+@pytest.mark.parametrize("path", sorted(
+    set(test_hostile.GOOD) - {"judge.chat", "format.tags", *test_hostile.OF_STEPS}))
+def test_what_stands_in_a_thought_earns_nothing(path):
+  """A right completion behind, within and before thoughts, of every verifier on disk.
+
+  format.tags, whose blocks may be thoughts, has its cases in verdicts.toml.
+  """
+  if not test_hostile.works(path): pytest.skip("needs reasoning_gym or a sandbox")
+  p, right = test_hostile.prompt(path), test_hostile.GOOD[path][1].rpartition("</think>")[2]
+  p.meta.update(test_hostile.options(20.0))
+  fn, begun = resolve.lookup("verifiers", path), dict(begun="<think>")
+  for text, verdict, meta in [
+      (right, 1.0, {}), ("<think>I see</think>" + right, 1.0, {}), ("<think>" + right, 0.0, {}),
+      (right + "<think>", 0.0, {}), (f"<think>{right}</think>", 0.0, {}), (right, 0.0, begun),
+      ("I see</think>" + right, 1.0, begun), (right + "</think>", 0.0, begun)]:
+    assert fn(dataclasses.replace(p, meta=p.meta | meta), text) == verdict, (text, meta)
 
 
 def test_marks_of_a_config():

@@ -64,7 +64,7 @@ def features(prompts, completions):
   """Returns features_NF of texts."""
   rows_NF = np.zeros((len(completions), HASHES + 4), np.float32)
   for row_F, prompt, text, stated in zip(
-      rows_NF, prompts, completions, answers.find_stated_answers(completions, r"\d")):
+      rows_NF, prompts, completions, answers.find_stated_answers(completions, prompts, r"\d")):
     for i in range(len(text) - 2):
       row_F[zlib.crc32(text[i:i + 3].encode()) % HASHES] = 1
     steps = re.search(r"\d(?:;\d)*", text)

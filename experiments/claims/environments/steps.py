@@ -3,7 +3,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.claims.environments import tabular
+from experiments.claims.environments import tabular, turns
 
 
 def right_steps(key, tree, count):
@@ -42,12 +42,15 @@ SPARED = tabular.Tree(prompts=16, vocab=4, length=5)
 
 
 def environment(key):
-  """One completion of SPARED in 32 is right: it has five steps, and all of them must be right."""
+  """One completion of SPARED in 32 is right: it has five steps, and all of them must be right.
+
+  A step is a token and, for methods of episodes, a turn.
+  """
   ok_PNV = right_steps(key, SPARED, 2)
   right_PL = right_leaves(SPARED, ok_PNV)
 
   def verify(batch, **_):
-    return dict(outcome_B=verdict_B(ok_PNV, batch))
+    return dict(outcome_B=verdict_B(ok_PNV, batch), **turns.columns(batch))
 
   return tabular.Environment(verify, SPARED.means(accuracy=right_PL))
 

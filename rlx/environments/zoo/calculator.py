@@ -21,12 +21,14 @@ has its operation and its result and that no call before has solved.
           an answer: as without
   ftrl    calls: 2 solved / (calls + 1)
           a call that does not parse: -0.3, and -0.5 if the reply is empty
-          a right answer: 1 / (1 + unsolved)
+          a right answer: 1 + unsolved
           a wrong answer: 0.5 if all steps are solved, else 0
 
 The rewards of ftrl are those of FTRL, Ye et al. 2025, arXiv:2508.08791, in its released code
 (bytedance/FTRL, compute_solve_f1). Differs from the paper: there a reply without calls ends the
-episode.
+episode, and a right answer has 1 / (1 + unsolved). There each turn is compared with others after
+the same history alone; in the sum over an episode three calls without an answer would have 3, and
+a right answer without calls 1/4. Here the answer without calls has 4, as much as with them.
 
 The verdict of an episode is 1.0 for the right answer, else 0.0, whatever its turns earned, and
 `info` has it as "right". Questions that belong to the split "test" have the reward of the answer
@@ -101,7 +103,7 @@ class Calculator:
   def _end_episode(self, is_right):
     reward = float(is_right)
     if self._pays == "ftrl":
-      reward = 1 / (1 + len(self._unsolved)) if is_right else 0.0 if self._unsolved else 0.5
+      reward = 1.0 + len(self._unsolved) if is_right else 0.0 if self._unsolved else 0.5
     return self._step(is_right=is_right, reward=reward, done=True)
 
   def _pay(self, reply, calls, results):
