@@ -36,7 +36,8 @@ def config_of(files, own=None, **changes):
 
 
 OWN = dict(hot=dict(decoding=dict(temperature=50.0)),
-           other=dict(split="dev", verifier=dict(name="format.boxed"), max_tokens=2, prompts=4, samples=3))
+           other=dict(split="dev", verifier=dict(name="format.boxed"), max_tokens=2,
+                       prompts=4, samples=3))
 
 
 @pytest.fixture(scope="module")
@@ -245,5 +246,5 @@ def test_a_completion_is_as_long_as_the_model_allows(files, key, monkeypatch):
     c = config_of(files)
     own_data._set(c, key, n)
     if n == 8: assert build_models.load_model(c, c.model.path)[0].length == 12
-  with pytest.raises(ValueError, match=rf"^prompts.max_tokens=4 \+ {key}=9: .* at most 12 position"):
+  with pytest.raises(ValueError, match=rf"^prompts.max_tokens=4 \+ {key}=9: .* at most 12 posit"):
     build_models.load_model(c, c.model.path)

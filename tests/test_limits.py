@@ -101,7 +101,7 @@ def test_values_of_a_limit(value, limit):
 
 @pytest.mark.parametrize("value", [0, -1, 2.5, True, "3.5", "many", [3], "-2", "9" * 20], ids=str)
 def test_no_limits(value):
-  with pytest.raises(ValueError, match="^row 0: .* is no number of tokens, a whole number from 1.$"):
+  with pytest.raises(ValueError, match="^row 0: .* is no number of tokens, a whole number from 1"):
     columns.read_limit(value, "row 0")
 
 
