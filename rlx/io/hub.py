@@ -13,7 +13,8 @@ from rlx.io import terminal
 
 # Config, tokenizer and weights in the top folder; no pickles, no second copy of the weights.
 _FILES = ("config.json", "adapter_config.json", "generation_config.json", "tokenizer*",
-          "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt", "chat_template.jinja")
+          "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt",
+          "chat_template.jinja")
 _ADAPTERS = {"adapter_config.json", "adapter_model.safetensors"}
 _WEIGHTS = ("*.safetensors", "*.safetensors.index.json")
 _NOT = ("*/*", "consolidated*")

