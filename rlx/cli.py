@@ -171,7 +171,7 @@ def _override(config, values):
   values = sets.change_source(config, values)
   for key, value in values.items():
     keys.check_exists(config, key.partition("[")[0])
-    if key.startswith("prompts.mixture.") and key.count(".") == 2:
+    if key.startswith(("prompts.mixture.", "eval.sets.")) and key.count(".") == 2:
       raise ValueError(f"{key}={value!r}: a section of keys, such as {key}.source.")
     keys.open_source(config, key)
     *sections, name = key.split(".")

@@ -36,7 +36,7 @@ def best_B(outcome_PG, learn_PG, lengths_B):
 @fields.field(np.float32, where="model")
 def surprise_B(passes, letters_B, best_B, learn_BT):
   """Minus the log-prob of the completion under the policy, and its letters."""
-  logps_BT = passes.logps("policy", temperature=passes.options.temperature)
+  logps_BT = passes.logps("policy", is_drawn=True)
   surprise_BT = masked.where_valid(-logps_BT, passes.rollouts.action_BT)
   return surprise_BT.sum(axis=1) + 0 * letters_B * best_B
 

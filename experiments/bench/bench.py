@@ -142,7 +142,7 @@ def upd(args):
   learn = updates.device_stages(
       c, build_methods.resolve_methods(c), dict(policy=config, prm=config), mesh,
       dict.fromkeys(("learner", "prm", "value"), adamw))["update_policy"]
-  logps_of = passes_lib.compile_logps(config, 1.0, c.learner.microbatches, 1, ())
+  logps_of = passes_lib.compile_logps(config, 1.0, c.learner.microbatches, 1, (), False)
   params = sharding.place(params, mesh)
   state = records.TrainState(
       step=0, policy=params,

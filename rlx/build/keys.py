@@ -21,9 +21,9 @@ Config: TypeAlias = ml_collections.ConfigDict
 FREE = ("rewards.", "advantages.", "prompts.options.", "prompts.columns.", "sft.fresh.")
 # Sections that take further keys: variables of a chat template, options of a data set.
 OPEN = ("prompts.template", "prompts.columns")
-# The start of a key of a source of prompts.mixture, which may have those of `prompts` that say what
-# a source is, see `source_of_mixture` in configs/base.py.
-_MIXTURE = re.compile(r"prompts\.mixture\.([^.]*)(?=\.)")
+# The start of a key of a source of prompts.mixture or of a set of eval.sets, which may have those
+# of `prompts` that say what a source is, see NAMED in configs/base.py.
+_NAMED = re.compile(r"(prompts\.mixture|eval\.sets)\.([^.]*)(?=\.)")
 RENAMED = tomllib.loads(pathlib.Path(__file__).with_name("renamed.toml").read_text())
 
 
@@ -44,9 +44,11 @@ def check(config: Config) -> None:
   for key in base.allowed():
     if key not in given and "*" not in key and not key.startswith(FREE):
       raise ValueError(f"{key} is missing.")
-  for name in config.prompts.get("mixture") or (): _check_name(name)
+  for path in base.NAMED:
+    section, _, last = path.partition(".")
+    for name in config[section].get(last) or (): _check_name(path, name)
   for key, value in given.items():
-    section, alone = key.rpartition(".")[0], _MIXTURE.sub("prompts", key)
+    section, alone = key.rpartition(".")[0], _NAMED.sub("prompts", key)
     if section in ("rewards", "advantages") and find_range(key) is None:
       raise ValueError(f"{key}={value!r:.80}: a section with the name of a method.")
     if find_range(key) is None and not alone.startswith(FREE) and not find_range(f"{section}.name"):
@@ -58,7 +60,7 @@ def check(config: Config) -> None:
 
 def find_range(key: str) -> ranges.Range | ranges.Kind | None:
   """What configs/base.py declares for a key; None where the function of its section does."""
-  parts = _MIXTURE.sub("prompts.mixture.*", key).split(".")
+  parts = _NAMED.sub(r"\1.*", key).split(".")
   of_any_term = ".".join((parts[0], "*", *parts[2:]))
   return base.allowed().get(".".join(parts)) or base.allowed().get(of_any_term)
 
@@ -88,8 +90,8 @@ def check_exists(config: Config, key: str) -> None:
   if is_open(key): return
   section, path = config, key.split(".")
   for i, part in enumerate(path):
-    if path[:i] == ["prompts", "mixture"]:
-      section = base.source_of_mixture()
+    if (parent := ".".join(path[:i])) in base.NAMED:
+      section = base.named_section(parent)
       continue
     names: list[str] = sorted(section) if hasattr(section, "keys") else []
     if part not in names:
@@ -103,35 +105,37 @@ def check_exists(config: Config, key: str) -> None:
 
 def is_open(key: str) -> bool:
   """Whether a key is in a section that takes further keys, see OPEN; of a source of prompts.mixture
-  that of its options too, since it starts without any."""
-  alone = _MIXTURE.sub("prompts", key)
+  or a set of eval.sets that of its options too, since it starts without any."""
+  alone = _NAMED.sub("prompts", key)
   return alone.rpartition(".")[0] in (*OPEN, *["prompts.options"] * (alone != key))
 
 
 def open_source(config: Config, key: str) -> None:
-  """Makes room for a key of a source of prompts.mixture, of which a config has those that differ.
+  """Makes room for a key of a source of prompts.mixture or of a set of eval.sets, of which a config
+  has those that differ.
 
     >>> open_source(config := base.get_config(), "prompts.mixture.mine.weight")
     >>> config.prompts.mixture.to_dict()
     {'mine': {'weight': None}}
   """
-  if not (match := _MIXTURE.match(key)): return
-  _check_name(match[1])
-  _, *sections, name = key.split(".")
-  at, known = config.prompts, base.source_of_mixture()
+  if not (match := _NAMED.match(key)): return
+  _check_name(match[1], match[2])
+  *sections, name = key.split(".")
+  at, known = config, base.named_section(match[1])
   with config.unlocked():
     for i, part in enumerate(sections):
       if part not in at: at[part] = {}
       at = at[part]
-      if i > 1: known = known[part]
+      if i > 2: known = known[part]
     if name in known and not hasattr(known[name], "keys"):
       given = at.get(name)  # A weight of 1 in a file may become 0.5.
       with at.ignore_type(): at[name] = known.get_ref(name)
       if given is not None: at[name] = given
 
 
-def _check_name(source: str) -> None:
-  """Refuses names of sources that cannot be a part of a key."""
-  if not source.isidentifier() or keyword.iskeyword(source) or hasattr(Config, source):
-    raise ValueError(f"prompts.mixture.{source}: another name for the source, of letters, digits "
+def _check_name(section: str, name: str) -> None:
+  """Refuses names of sources and sets that cannot be a part of a key."""
+  if not name.isidentifier() or keyword.iskeyword(name) or hasattr(Config, name):
+    what = "source" if section == "prompts.mixture" else "set"
+    raise ValueError(f"{section}.{name}: another name for the {what}, of letters, digits "
                      "and _, that means nothing in Python.")

@@ -24,7 +24,7 @@ from rlx.build import run as run_lib
 from rlx.core import records
 from rlx.learner import hosts, memory, programs as program_text, sharding
 from rlx.models import packing, size, transformer
-from rlx.stages import learner as learner_lib, passes as passes_lib
+from rlx.stages import learner as learner_lib, passes as passes_lib, sampling as sampling_lib
 
 _SURE = 0.4  # The steps are not compiled if the estimate is below this share of the device.
 _SAMPLING, _EVALUATION = "KV cache of sampling", "KV cache of evaluation"
@@ -103,25 +103,25 @@ def cache_bytes(run: run_lib.Run) -> dict[str, int]:
   attention=blocks takes less than the rest, as XLA on CPU stores little of a layer.
   """
   sizes, mesh = run.sizes, run.passes.mesh
-  m, t = size.shard_config(run.passes.models["policy"],
-                           mesh.shape["tensor"]), sizes.completion_tokens
+  m = size.shard_config(run.passes.models["policy"], mesh.shape["tensor"])
   weights = (size.param_count(dataclasses.replace(m, tied_head=False))
              * jnp.dtype(m.dtype).itemsize)
   table = m.vocab_size * m.d_model
   layer = (size.param_count(m) - (1 if m.tied_head else 2) * table) // m.n_layers
   piece = 2 * max(layer, table) * jnp.dtype(m.param_dtype).itemsize
-  chunk = min(sizes.chunk, t)
-  suffix = chunk if chunk == t else 2 * chunk * -(-t // chunk) + chunk
-  def cache(prompts: int, group: int, slots: int | None) -> int:
-    rows = min(slots or prompts * group, prompts * group)
+  def cache(sampler: sampling_lib.Sampler) -> int:
+    prompts, group, t = sampler.prompts, sampler.group, sampler.max_tokens
+    chunk = min(sizes.chunk, t)
+    suffix = chunk if chunk == t else 2 * chunk * -(-t // chunk) + chunk
+    rows = min(sampler.slots or prompts * group, prompts * group)
     tokens = prompts * sizes.prompt_tokens + rows * (sizes.prompt_tokens + suffix)
     kv = tokens * size.kv_bytes_per_token(m) // run.passes.shards
     prefill = 0 if m.attention == "blocks" else (
         prompts * sizes.prompt_tokens * size.kv_bytes_per_token(m) // run.passes.shards
         + size.layer_bytes(m, prompts // run.passes.shards, sizes.prompt_tokens, 0))
     return weights + max(kv, prefill, 0 if mesh.shape["fsdp"] == 1 else piece)
-  return {_SAMPLING: cache(sizes.draw, sizes.first_pass, run.sampling.slots["train"]),
-          _EVALUATION: cache(sizes.eval_batch, sizes.eval_samples, run.sampling.slots["sampled"])}
+  samplers = [run.sampling.sampled, *(x["sampled"] for x in run.sampling.sets.values())]
+  return {_SAMPLING: cache(run.sampling.train), _EVALUATION: max(map(cache, samplers))}
 
 
 def estimate_bytes(run: run_lib.Run, state: records.TrainState) -> dict[str, int]:
@@ -222,9 +222,12 @@ def max_by_term(programs_: Iterable[Compiled]) -> dict[str, int]:
 def trace_programs(run: run_lib.Run, state: records.TrainState) -> Iterator[Program]:
   """All programs of an RL iteration that grow with the model or the batch, and of evaluation."""
   params, chunk = state.join_params("policy"), run.sizes.chunk
+  sets = [(f"{kind}/{name}", _EVALUATION, f", {kind}, {name}")
+          for name, by_kind in run.sampling.sets.items() for kind, sampler in by_kind.items()
+          if sampler != getattr(run.sampling, kind)]
   for name, term, label in (
       ("hand-over", _SAMPLING, "hand-over"), ("train", _SAMPLING, ""),
-      ("greedy", _EVALUATION, ", greedy"), ("sampled", _EVALUATION, ", evaluation")):
+      ("greedy", _EVALUATION, ", greedy"), ("sampled", _EVALUATION, ", evaluation"), *sets):
     if name == "sampled" and run.sizes.eval_samples == 1: continue
     for part, (traced, held, beside) in run.sampling.trace(name, params).items():
       full = f"{label}, {part}" if name == "hand-over" else part + label
@@ -240,7 +243,8 @@ def trace_steps(run: run_lib.Run, state: records.TrainState) -> Iterator[Program
   ints_B = array((b,), jnp.int32)
   rollouts = rows(records.Rollouts(
       tokens_BS=array((b, x + t), jnp.int32), prompt_len_B=ints_B, completion_len_B=ints_B,
-      sampler_logps_BT=array((b, t), jnp.float32), finish_B=ints_B, prompt_P=None))
+      sampler_logps_BT=array((b, t), jnp.float32), finish_B=ints_B, prompt_P=None,
+      kept_BTK=array((b, t, kept), jnp.int32) if (kept := run.sampling.train.kept) else None))
   sizes = dict(run.sizes.axes, B=b, T=t)
   batch = rows(records.Batch(run.sizes.group, **{
       f.name: jax.ShapeDtypeStruct([sizes[letter] for letter in f.axes], f.dtype)
@@ -272,10 +276,11 @@ def trace_steps(run: run_lib.Run, state: records.TrainState) -> Iterator[Program
             params, sharding.shapes(opt_state, o.mesh), part, state.frozen),
         (params, opt_state, state.frozen))
 
-  for name, model, temperature in (("policy", "policy", o.temperature),
-                                   ("reference", "policy", 1.0), ("prm", "prm", 1.0)):
+  for name, model, temperature, among_kept in (
+      ("policy", "policy", o.temperature, bool(kept)), ("reference", "policy", 1.0, False),
+      ("prm", "prm", 1.0, False)):
     if getattr(state, name) is not None:
-      fn = passes_lib.compile_logps(o.models[model], temperature, o.parts, o.shards, ())
+      fn = passes_lib.compile_logps(o.models[model], temperature, o.parts, o.shards, (), among_kept)
       params = state.join_params(name)
       yield Program(_SCORING, f"scoring, {name}",
                     fn.trace(params, rollouts, plan(b, o.parts)), params)
@@ -306,7 +311,7 @@ def _advice(run: run_lib.Run) -> dict[str, str]:
       "held": "change " + ", ".join(smaller[:-1]) + f" or {smaller[-1]}",
       _SAMPLING: "change prompts.per_step, rollouts.per_prompt, "
                  "rollouts.oversample or rollouts.max_tokens to less",
-      _EVALUATION: "change eval.batch or eval.samples to less",
+      _EVALUATION: "change eval.batch, eval.samples or eval.max_tokens to less",
       _SCORING: microbatches("learner", ""),
       _UPDATE["prm"]: microbatches("prm", remat),
       _UPDATE["value"]: microbatches("value", remat),

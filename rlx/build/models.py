@@ -4,7 +4,7 @@ import sys
 
 import jax
 
-from rlx.build import keys
+from rlx.build import keys, prompts as build_prompts
 from rlx.core import records, rng
 from rlx.io import hub, tokenizer as tokenizer_io, weights
 from rlx.learner import hosts, sharding
@@ -142,10 +142,13 @@ def load_model(c: keys.Config, path: str | None, shapes: bool = False) -> Model:
   """
   if path is None: raise ValueError("model.path=None: a model; only `rlx sft` makes one.")
   config, params, tokenizer = weights.load(path, dtype=c.model.param_dtype, shapes=shapes)
-  length = c.prompts.max_tokens + c.rollouts.max_tokens + c.likelihood.max_tokens
+  limits = build_prompts.list_limits(c)
+  longest = max(limits, key=lambda key: limits[key])
+  parts = {"prompts.max_tokens": c.prompts.max_tokens, longest: limits[longest],
+           "likelihood.max_tokens": c.likelihood.max_tokens}
+  length = sum(parts.values())
   if config.max_positions is not None and length > config.max_positions:
-    terms = [f"{stage}.max_tokens={c[stage].max_tokens}"
-             for stage in ("prompts", "rollouts", "likelihood") if c[stage].max_tokens]
+    terms = [f"{key}={tokens}" for key, tokens in parts.items() if tokens]
     raise ValueError(f"{' + '.join(terms)}: {path!r} supports at most "
                      f"{config.max_positions} positions (max_position_embeddings).")
   return dataclasses.replace(
@@ -162,7 +165,7 @@ def load_tokenizer(c: keys.Config) -> tokenizer_io.Tokenizer:
   if c.model.path is not None:
     folder = hub.folder(c.model.path, weights=False)
     weights.kind(folder)  # It says what a model is.
-    return tokenizer_io.load(folder)
+    return weights.load_tokenizer(folder)
   if "alphabet" not in c.sft.fresh:
     raise ValueError("model.path=None: a model; only `rlx sft` makes one, of sft.fresh.")
   return tokenizer_io.characters(c.sft.fresh.alphabet)

@@ -74,6 +74,7 @@ def prepare(config: Any, rows: Rows | None, eval_rows: Rows | None, reward: Rewa
     for key, value in changes.items():
       _check_argument(config, key, value)
       _set(config, key, value)
+    if "max_tokens" in (columns or {}): config.prompts.columns["max_tokens"] = "max_tokens"
     taken: dict[str, Any] = {}
     _name_functions(config, taken)
     if is_own or reward is not None: leave_mixture(config, learns or not is_own)
@@ -226,7 +227,8 @@ def _use_rows(config: keys.Config, splits: dict[str, list[dict]], reward: Reward
   config.prompts.source, config.prompts.dataset = f"jsonl:{path}", "_rows"
   config.prompts.split, config.eval.split = "train", "test"
   config.prompts.options = {}
-  config.prompts.columns = dict(verifier=verifier)
+  limit = config.prompts.columns.get("max_tokens")
+  config.prompts.columns = dict(verifier=verifier) | (dict(max_tokens=limit) if limit else {})
   return str(workdir)
 
 

@@ -46,23 +46,65 @@ def list_sources(c: keys.Config) -> dict[str, keys.Config]:
   """
   sources = {}
   for name, section in sorted(c.prompts.mixture.items()):
-    # `sets.fill` has resolved the names of public sets.
-    own, prompts, part = section.to_dict(), c.prompts.to_dict(), c.copy_and_resolve_references()
-    differs = lambda key, own=own, prompts=prompts: own.get(key, prompts[key]) != prompts[key]
-    template = own.get("template", {})
-    if differs("source"): prompts["options"] = {}
-    if differs("source") or differs("dataset"): prompts["columns"] = {}
-    if template.get("name", prompts["template"]["name"]) != prompts["template"]["name"]:
-      prompts["template"] = {}
+    own = section.to_dict()
     own.pop("weight", None)
     eval_split = own.pop("eval_split", None)
-    for key, value in own.items():
-      prompts[key] = prompts[key] | value if isinstance(value, dict) else value
-    with part.unlocked():
-      part.prompts = type(c)(prompts | dict(mixture={}))
-      if eval_split is not None: part.eval.split = eval_split
-    sources[name] = part
+    sources[name] = part = _take_source(c, own)
+    if eval_split is not None: part.eval.split = eval_split
   return sources or {"": c}
+
+
+def _take_source(c: keys.Config, own: dict[str, Any]) -> keys.Config:
+  """The config whose one source has these keys of `prompts`, see `list_sources`."""
+  # `sets.fill` has resolved the names of public sets.
+  prompts, part = c.prompts.to_dict(), c.copy_and_resolve_references()
+  differs = lambda key: own.get(key, prompts[key]) != prompts[key]
+  template = own.get("template", {})
+  if differs("source"):
+    prompts["options"] = {}
+    if prompts["dataset"] == "_rows": prompts["dataset"] = "jsonl"  # Of the rows of a call alone.
+  if differs("source") or differs("dataset"): prompts["columns"] = {}
+  if template.get("name", prompts["template"]["name"]) != prompts["template"]["name"]:
+    prompts["template"] = {}
+  for key, value in own.items():
+    prompts[key] = prompts[key] | value if isinstance(value, dict) else value
+  with part.unlocked(): part.prompts = type(c)(prompts | dict(mixture={}))
+  return part
+
+
+def list_eval_sets(c: keys.Config) -> dict[str, keys.Config]:
+  """{name: the config as it would be if this set of eval.sets were its held-out prompts}, in order.
+
+  A set has the keys of `prompts` as a source of a mixture has them, and those of `eval`.
+  """
+  parts = {}
+  for name, section in sorted(c.eval.sets.items()):
+    own = {key: x for key, x in section.to_dict().items() if x is not None}
+    changes = {key: own.pop(key) for key in _OF_EVAL if key in own}
+    own.pop("verifier", None)  # See `find_verifier`.
+    parts[name] = part = _take_source(c, own)
+    with part.unlocked(), part.eval.ignore_type():
+      part.eval.sets = {}
+      for key, x in changes.pop("decoding", {}).items():
+        if x is not None: part.eval.decoding[key] = x
+      for key, x in changes.items(): part.eval[key] = x
+  return parts
+
+
+def find_verifier(c: keys.Config, name: str) -> str | None:
+  """The verifier of the prompts of a set of eval.sets; None: as they say."""
+  return c.eval.sets[name].get("verifier", {}).get("name")
+
+
+_OF_EVAL = ("split", "prompts", "samples", "max_tokens", "decoding")
+
+
+def list_limits(c: keys.Config) -> dict[str, int]:
+  """{key: the most tokens of a completion}, of training first, then of evaluation."""
+  parts = {"eval": c, **{f"eval.sets.{name}": part for name, part in list_eval_sets(c).items()}}
+  return {"rollouts.max_tokens": c.rollouts.max_tokens} | {
+      f"{section}.max_tokens": part.eval.max_tokens for section, part in parts.items()
+      if part.eval.max_tokens is not None}
 
 
 def read_weights(c: keys.Config) -> dict[str, float] | None:
@@ -81,13 +123,13 @@ def read_weights(c: keys.Config) -> dict[str, float] | None:
 
 
 @contextlib.contextmanager
-def name_source(source: str) -> Iterator[None]:
-  """Within it, messages of errors begin with the source of a mixture."""
+def name_source(source: str, section: str = "prompts.mixture") -> Iterator[None]:
+  """Within it, messages of errors begin with the source of a mixture, or the set of eval.sets."""
   try:
     yield
   except ValueError as e:
     if not source: raise
-    raise ValueError(f"prompts.mixture.{source}: {e}") from None
+    raise ValueError(f"{section}.{source}: {e}") from None
 
 
 def bind_template(c: keys.Config) -> tuple[resolve.UserFunction, dict[str, Any]]:
@@ -102,15 +144,18 @@ def bind_template(c: keys.Config) -> tuple[resolve.UserFunction, dict[str, Any]]
 
 
 def texts_of(c: keys.Config, tokenizer: tokenizer_io.Tokenizer) -> texts_lib.Texts:
-  """The texts.Texts of a config and a tokenizer; with those of sources that have other templates.
+  """The texts.Texts of a config and a tokenizer; with those of sources and evaluation sets that
+  have other templates.
 
   Raises:
     ValueError: the chat template has no variable of the name of a key of prompts.template.
   """
   own = {}
-  for name, part in list_sources(c).items():
-    with name_source(name):
-      if part.prompts.template != c.prompts.template: own[name] = _texts_of_source(part, tokenizer)
+  for section, parts in (("prompts.mixture", list_sources(c)), ("eval.sets", list_eval_sets(c))):
+    for name, part in parts.items():
+      with name_source(name, section):
+        if part.prompts.template != c.prompts.template:
+          own[name] = _texts_of_source(part, tokenizer)
   return dataclasses.replace(_texts_of_source(c, tokenizer), sources=own)
 
 
@@ -119,8 +164,13 @@ def _texts_of_source(c: keys.Config, tokenizer: tokenizer_io.Tokenizer) -> texts
   if variables and (unknown := sorted(set(variables) - set(there := tokenizer.list_variables()))):
     raise ValueError(f"prompts.template.{unknown[0]}: no option of {c.prompts.template.name}, and "
                      f"the model's chat template never reads it; its variables are {there}.")
+  there = set(tokenizer.vocabulary.values())
+  if unknown := [i for i in c.rollouts.stop_ids if i not in there]:
+    raise ValueError(f"rollouts.stop_ids={tuple(c.rollouts.stop_ids)!r:.80}: {unknown[0]} is no "
+                     f"token of the model, which has 0 to {max(there)}.")
   return options_lib.read_options(
-      texts_lib.Texts, c, stops=tuple(c.rollouts.stops), template=template,
+      texts_lib.Texts, c, stops=tuple(c.rollouts.stops), stop_ids=tuple(c.rollouts.stop_ids),
+      template=template,
       tokenizer=dataclasses.replace(tokenizer, variables=variables) if variables else tokenizer)
 
 
@@ -159,10 +209,18 @@ def read_prompts(c: keys.Config, split: str,
 
 
 def _read_source(source: str, c: keys.Config, split: str, at_most: int | None = None,
-                 unread: list[records.Dropped] | None = None) -> list[records.Prompt]:
-  """The prompts of a source, which they name: ids are unique within a mixture."""
-  with name_source(source):
+                 unread: list[records.Dropped] | None = None, section: str = "prompts.mixture",
+                 verifier: str | None = None) -> list[records.Prompt]:
+  """The prompts of a source, which they name: ids are unique within a mixture.
+
+  Args:
+    section: of which the source is a part.
+    verifier: of its prompts; None: as they say.
+  """
+  with name_source(source, section):
     prompts = list(itertools.islice(read_prompts(c, split, unread), at_most))
+    if verifier is not None:
+      prompts = [dataclasses.replace(p, verifier=verifier) for p in prompts]
   if not source: return prompts
   def rename(p: records.Prompt) -> records.Prompt:
     meta = p.meta
@@ -176,6 +234,9 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
                  report: Callable[..., None] | None = None) -> Splits:
   """Returns (training prompts, held-out prompts), filtered and without common texts.
 
+  Held-out prompts are those of eval.split, and after them those of eval.sets, whose name is their
+  `source`; `split_sets` takes them apart. A set may have texts of another one.
+
   Of a mixture these are the prompts of all sources. Among equal texts that of the first source
   stays. Held-out prompts are taken from the sources in the order of `mixture.choose_sources`, with
   the weights of the mixture, or else the numbers of held-out rows; where a source has fewer, the
@@ -183,8 +244,8 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
 
   Args:
     judged: True drops prompts of public sets that their verifiers cannot judge.
-    report: is called with "train" or "eval" and what `filters.Report` is called with, for each
-      filter and each reason of a set's reader; None: what is dropped is logged.
+    report: is called with "train", "eval" or "eval.sets.NAME" and what `filters.Report` is called
+      with, for each filter and each reason of a set's reader; None: what is dropped is logged.
   Raises:
     ValueError: as `read_prompts` and the filters, or no prompt of a source is left.
   """
@@ -193,14 +254,16 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
     # An episode's opening may be the same for all. The turns are those of dialogues of sft.
     if is_episode: return p.text
     return " ".join([texts.prompt(p), *(m["content"] for m in p.messages)])
-  def load(kind: str, find_split: Callable[[keys.Config], str], at_most: int | None = None
+  def load(kind: str, find_split: Callable[[keys.Config], str], at_most: int | None = None,
+           sources: Mapping[str, keys.Config] = sources, **of_set: Any
            ) -> tuple[list[records.Prompt], dict[str, int]]:
-    """(prompts, {source: number of its rows})."""
+    """(prompts, {source: number of its rows}); `of_set` as in `_read_source`."""
     note = functools.partial(report, kind) if report else None
     unread: list[records.Dropped] | None = [] if report else None
-    by_source = {name: _read_source(name, part, split, at_most, unread)
+    by_source = {name: _read_source(name, part, split, at_most, unread, **of_set)
                  for name, part in sources.items() if (split := find_split(part)) or not name}
     prompts = [p for some in by_source.values() for p in some]
+    _check_limits(prompts, *_find_limit(next(iter(sources.values())) if of_set else c, kind))
     for reason in dict.fromkeys(row.reason for row in unread or ()):
       rows = [row for row in unread or () if row.reason == reason]
       if note: note(reason, [*prompts, *rows], prompts)
@@ -209,8 +272,9 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
     kept = filters.drop_duplicates(kept, read, is_episode=is_episode,
                                    report=note or filters.log_dropped)
     if judged:
-      shown = ("prompts.mixture" if c.prompts.mixture else
-               f"{c.prompts.source}, split {find_split(c)}")
+      first = next(iter(sources.values()))
+      shown = ("prompts.mixture" if c.prompts.mixture and not of_set else
+               f"{first.prompts.source}, split {find_split(first)}")
       kept = filters.drop_unjudged(
           kept, find_problems(c, [p for p in kept if p.is_public]), shown, report=note)
     kept = [dataclasses.replace(p, meta={**p.meta, "begun": texts.start_of_reply(p)}) for p in kept]
@@ -223,6 +287,14 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
     held_out, counts = load("eval", lambda part: part.eval.split, at_most)
     _check_left(c, counts, held_out, "held-out")
     held_out = _share_out(held_out, weights or counts, c.eval.prompts)
+    for name, part in list_eval_sets(c).items():
+      some, counts = load(f"eval.sets.{name}", lambda part: part.eval.split, 2 * part.eval.prompts,
+                          {name: part}, section="eval.sets",
+                          verifier=find_verifier(c, name))
+      if not some:
+        raise ValueError(f"eval.sets.{name}: no prompts are left of {counts.get(name, 0)} of "
+                         f"{part.prompts.source}, split {part.eval.split}.")
+      held_out = held_out + some[:part.eval.prompts]
   if "train" in splits:
     train, counts = load("train", lambda part: part.prompts.split)
     train = filters.drop_held_out(
@@ -234,6 +306,21 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
   return train, held_out
 
 
+def _find_limit(c: keys.Config, kind: str) -> tuple[str, int]:
+  """(key, value) of the most tokens of a completion of prompts of this kind."""
+  if kind == "train" or c.eval.max_tokens is None:
+    return "rollouts.max_tokens", c.rollouts.max_tokens
+  key = "eval.max_tokens" if kind == "eval" else f"{kind}.max_tokens"
+  return key, c.eval.max_tokens
+
+
+def _check_limits(prompts: Sequence[records.Prompt], key: str, most: int) -> None:
+  """Checks the limits that rows have of their own."""
+  if over := [p for p in prompts if (p.max_tokens or 0) > most]:
+    raise ValueError(f"prompts.columns.max_tokens: {over[0].max_tokens} tokens for {over[0].id!r}; "
+                     f"at most {key}={most}, which is that of the longest completion.")
+
+
 def _check_left(c: keys.Config, counts: Mapping[str, int], prompts: list[records.Prompt],
                 kind: str) -> None:
   """Checks that prompts of each source of a mixture are left; `counts` are those of their rows."""
@@ -242,6 +329,14 @@ def _check_left(c: keys.Config, counts: Mapping[str, int], prompts: list[records
         f"prompts.mixture.{empty[0]}: no {kind} prompts are left of {counts[empty[0]]}; they are "
         f"longer than prompts.max_tokens={c.prompts.max_tokens}, or those of another source or "
         "split. split and eval_split name the splits of a source (eval_split='': none).")
+
+
+def split_sets(c: keys.Config, held_out: Sequence[records.Prompt]
+               ) -> tuple[list[records.Prompt], dict[str, list[records.Prompt]]]:
+  """(the held-out prompts of eval.split, {name: those of a set of eval.sets})."""
+  return ([p for p in held_out if p.source not in c.eval.sets],
+          {name: [p for p in held_out if p.source == name] for name in sorted(c.eval.sets)}
+          if held_out else {})
 
 
 def _share_out(prompts: list[records.Prompt], weights: Mapping[str, float],
@@ -280,7 +375,7 @@ def load_and_check_prompts(c: keys.Config, draw: int, texts: texts_lib.Texts,
   """As `load_prompts`, after a check that there are enough prompts."""
   train_prompts, eval_prompts = load_prompts(c, texts, splits, judged=True, report=report)
   source = "prompts.mixture" if c.prompts.mixture else f"prompts.source={c.prompts.source!r}"
-  if "eval" in splits and not eval_prompts:
+  if "eval" in splits and not split_sets(c, eval_prompts)[0]:
     raise ValueError(f"eval.split={c.eval.split!r} of {source} has no prompts.")
   if "train" in splits and (n := len(train_prompts)) < draw:
     parts = math.lcm(*(c[name].minibatches * c[name].microbatches

@@ -4,7 +4,7 @@
 a training step (rlx/stages) with all their options, and what they share.
 """
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from absl import logging
@@ -34,6 +34,7 @@ class Run:
   planned: list[fields.Field]  # what is computed for a batch
   prompts: iterator.PromptIterator | None  # training prompts; None without them
   eval_prompts: list[records.Prompt]
+  eval_sets: dict[str, list[records.Prompt]]  # of eval.sets
   init: build_state.InitialState
   sampling: sampling_lib.Sampling
   outcomes: outcomes_lib.Outcomes
@@ -110,10 +111,11 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   texts, dialogues = build_prompts.texts_and_dialogues(c, tokenizer)
   tokenizer = texts.tokenizer  # With the variables of its chat template.
   train_prompts, eval_prompts = build_prompts.load_and_check_prompts(c, sizes.draw, texts, splits)
-  if eval_prompts:  # A batch has no more rows than there are prompts.
-    shards = sharding.row_shards(mesh)
-    sizes = dataclasses.replace(
-        sizes, eval_batch=min(sizes.eval_batch, -(-len(eval_prompts) // shards) * shards))
+  main_prompts, eval_sets = build_prompts.split_sets(c, eval_prompts)
+  # A batch has no more rows than there are prompts.
+  fit = lambda prompts, shards=sharding.row_shards(mesh): min(
+      c.eval.batch, -(-len(prompts) // shards) * shards) if prompts else c.eval.batch
+  sizes = dataclasses.replace(sizes, eval_batch=fit(main_prompts))
   for line in validation.find_toy_numbers(c, texts, train_prompts + eval_prompts, learns):
     logging.warning("%s.", line)
   if dialogues: dialogues.start(tokenizer, (train_prompts + eval_prompts)[0])
@@ -124,8 +126,8 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   # All processes must use the same value; the first one records it.
   limit = (recorded or {}).get("device_bytes") or hosts.gather(memory.device_bytes(mesh))[0]
   sampling = sampling_lib.make_sampling(
-      sampling_options(c, sizes), texts, configs["policy"], mesh, device_bytes=limit,
-      dialogues=dialogues,
+      sampling_options(c, sizes, {name: fit(some) for name, some in eval_sets.items()}), texts,
+      configs["policy"], mesh, device_bytes=limit, dialogues=dialogues,
       bytes_free=None if limit is None else limit - memory.tree_bytes(init.shapes()))
   verifiers = outcomes_lib.Verifiers(verifier_pool, c.verifier.step_rewards)
   outcomes = outcomes_lib.Outcomes(
@@ -137,7 +139,8 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   planned = stages["planned"]
   prompts = build_prompts.make_iterator(c, train_prompts) if "train" in splits else None
   return Run(
-      sizes=sizes, texts=texts, methods=methods, prompts=prompts, eval_prompts=eval_prompts,
+      sizes=sizes, texts=texts, methods=methods, prompts=prompts, eval_prompts=main_prompts,
+      eval_sets=eval_sets,
       init=init, sampling=sampling, outcomes=outcomes, pool=verifier_pool, dialogues=dialogues,
       collect=None if prompts is None else options_lib.read_options(
           collect.Collect, c, prompts=prompts, sizes=sizes, texts=texts, sampling=sampling,
@@ -162,10 +165,21 @@ def sizes_of(c: keys.Config) -> sizes_lib.Sizes:
                 E=len(c.verifier.scores), Z=len(c.verifier.step_rewards)))
 
 
-def sampling_options(c: keys.Config, sizes: sizes_lib.Sizes) -> sampling_lib.Options:
-  """The sampling.Options of a config."""
+def sampling_options(c: keys.Config, sizes: sizes_lib.Sizes,
+                     batches: Mapping[str, int] | None = None) -> sampling_lib.Options:
+  """The sampling.Options of a config; `batches`: prompts of eval.sets that are sampled at once."""
+  parts = {"": c, **build_prompts.list_eval_sets(c)}
   return options_lib.read_options(
-      sampling_lib.Options, c, sizes=sizes, decoding=c.rollouts.decoding.to_dict())
+      sampling_lib.Options, c, sizes=sizes, decoding=c.rollouts.decoding.to_dict(),
+      evaluation={name: _read_rule(part, (batches or {}).get(name, sizes.eval_batch))
+                  for name, part in parts.items()})
+
+
+def _read_rule(c: keys.Config, batch: int) -> sampling_lib.Rule:
+  own = {key: x for key, x in c.eval.decoding.items() if x is not None}
+  return sampling_lib.Rule(
+      decoding=c.rollouts.decoding.to_dict() | own, samples=c.eval.samples, batch=batch,
+      max_tokens=c.eval.max_tokens or c.rollouts.max_tokens)
 
 
 def _check_learns(c: keys.Config, methods: methods_lib.Methods, learns: str) -> None:
@@ -175,6 +189,10 @@ def _check_learns(c: keys.Config, methods: methods_lib.Methods, learns: str) -> 
                      "the loop read an implicit PRM.")
   if learns == "prm" and c.prm.order == "none":
     raise ValueError("prm.order='none': single, double or reverse; the PRM learns here.")
+  most, longest = c.rollouts.max_tokens, c.eval.max_tokens or 0
+  if learns == "prm" and longest > most and c.train_prm.held_out is None:
+    raise ValueError(f"eval.max_tokens={longest}: at most rollouts.max_tokens={most}; the PRM is "
+                     "evaluated on such completions.")
   if learns == "prm" and not methods.needs("prm_logps_BT"):
     raise ValueError("rewards: none reads a PRM, so there is none; add implicit.process.")
 

@@ -91,7 +91,8 @@ def fill_prompts(prompts: keys.Config, key: str = "prompts.source") -> str | Non
 
 
 def fill(config: keys.Config) -> None:
-  """As `fill_prompts`, of a config and its eval.split, and of the sources of a mixture."""
+  """As `fill_prompts`, of a config and its eval.split, of the sources of a mixture, and of
+  evaluation sets, which have the split that a public set holds out."""
   held_out = fill_prompts(config.prompts)
   if held_out and config.eval.split == base.get_config().eval.split: config.eval.split = held_out
   for name, part in (config.prompts.get("mixture") or {}).items():
@@ -99,6 +100,11 @@ def fill(config: keys.Config) -> None:
     held_out = fill_prompts(part, f"prompts.mixture.{name}.source")
     if held_out and part.get("eval_split") is None:
       with part.unlocked(): part.eval_split = held_out
+  for name, part in (config.eval.get("sets") or {}).items():
+    if not hasattr(part, "keys") or not isinstance(part.get("source"), str): continue
+    split = part.get("split")
+    held_out = fill_prompts(part, f"eval.sets.{name}.source")
+    with part.unlocked(): part.split = held_out if split is None else split
 
 
 def change_source(config: keys.Config, changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -39,6 +39,7 @@ def check(c: keys.Config, methods: methods_lib.Methods) -> None:
   _check_secrets(c)
   _check_functions(c)
   _check_rollouts(c, methods)
+  _check_kept(c, methods)
   _check_episodes(c, methods)
   _check_paired(c, methods)
   _check_kl(c, methods)
@@ -81,6 +82,15 @@ def _check_functions(c: keys.Config) -> None:
     with build_prompts.name_source(name):
       build_prompts.bind_template(part)
       io_rows.check(part.prompts.source, part.prompts.options.to_dict())
+  for name, part in build_prompts.list_eval_sets(c).items():
+    if name in c.prompts.mixture:
+      raise ValueError(f"eval.sets.{name}: another name; prompts.mixture has a source {name}.")
+    if c.prompts.mixture and "source" not in c.eval.sets[name]:
+      raise ValueError(f"eval.sets.{name}.source is missing; with prompts.mixture each set has "
+                       "its own.")
+    with build_prompts.name_source(name, "eval.sets"):
+      build_prompts.bind_template(part)
+      io_rows.check(part.prompts.source, part.prompts.options.to_dict())
   _check_workers(c)
 
 
@@ -92,8 +102,11 @@ def _check_workers(c: keys.Config) -> None:
     options = {k: v for k, v in c.environment.to_dict().items() if k != "name"}
     return runner.check(c.environment.name, options, c.episodes.workers)
   if c.verifier.workers: return
-  for name, part in build_prompts.list_sources(c).items():
-    with build_prompts.name_source(name):
+  sources = [("prompts.mixture", x) for x in build_prompts.list_sources(c).items()]
+  sources += [("eval.sets", x) for x in build_prompts.list_eval_sets(c).items()
+              if build_prompts.find_verifier(c, x[0]) is None]
+  for section, (name, part) in sources:
+    with build_prompts.name_source(name, section):
       # What the config names for the prompts, or else what their data set has by default.
       option = inspect.signature(build_prompts.bind_dataset(part)[1]).parameters.get("verifier")
       path = part.prompts.columns.get("verifier", option and option.default)
@@ -106,6 +119,8 @@ def verifiers(c: keys.Config) -> dict[str, str]:
   steps = [] if c.verifier.steps is None else [c.verifier.steps]
   sets = [path for path in c.eval.prm_sets if not path.endswith(".jsonl")]
   return {path: key for key, paths in (
+      *((f"eval.sets.{name}.verifier", filter(None, [build_prompts.find_verifier(c, name)]))
+        for name in c.eval.sets),
       ("verifier.scores", c.verifier.scores), ("verifier.step_rewards", c.verifier.step_rewards),
       ("verifier.steps", steps), ("eval.prm_sets", sets)) for path in paths}
 
@@ -139,6 +154,18 @@ def _check_rollouts(c: keys.Config, methods: methods_lib.Methods) -> None:
             "use >= 2, or an estimator such as batch.reinforce")
 
 
+def _check_kept(c: keys.Config, methods: methods_lib.Methods) -> None:
+  """Refuses decoding of which training would not know what distribution tokens were drawn from."""
+  d = c.rollouts.decoding
+  if not d.top_k and (d.top_p < 1 or d.min_p):
+    _refuse(c, "rollouts.decoding.top_k",
+            f"at least 1, such as 64, with rollouts.decoding.top_p={d.top_p}, min_p={d.min_p}: "
+            "log-probs are among the tokens that are kept, of which at most top_k are recorded")
+  if d.top_k and (read := [f for now in plan_lib.find_statistics(c, methods) for f, _ in now]):
+    _refuse(c, "rollouts.decoding.top_k", f"0 with {read[0]}, which a method reads: it is of "
+            "whole distributions, and log-probs are among the tokens that are kept")
+
+
 def _require_off(c: keys.Config, why: str, values: dict[str, Any]) -> None:
   """Refuses other values than these, {key: value with which it is off}."""
   for key, off in values.items():
@@ -156,9 +183,11 @@ def _check_episodes(c: keys.Config, methods: methods_lib.Methods) -> None:
     for key in methods.find_requiring("prefix_scores_BT"):
       _refuse(c, f"{key}.name", "scores of prefixes are those of single completions, and not with "
               f"environment.name={c.environment.name!r}")
-    for name, part in build_prompts.list_sources(c).items():
+    for key, part in [
+        *((f"prompts.mixture.{x}", part) for x, part in build_prompts.list_sources(c).items()),
+        *((f"eval.sets.{x}", part) for x, part in build_prompts.list_eval_sets(c).items())]:
       if part.prompts.template != c.prompts.template:
-        raise ValueError(f"prompts.mixture.{name}.template: that of prompts.template with "
+        raise ValueError(f"{key}.template: that of prompts.template with "
                          f"environment.name={c.environment.name!r}, whose observations follow one "
                          "template.")
     return
@@ -252,10 +281,15 @@ def _check_steps(c: keys.Config, methods: methods_lib.Methods) -> None:
   if c.rollouts.step_separator == "":
     _require_off(c, "with rollouts.step_separator='', as it cuts texts, not tokens", {
         "eval.prm_sets": (), "train_prm.labels": None})
+  parts = [c.prompts, *(part.prompts for part in build_prompts.list_sources(c).values())]
+  if c.train_prm.labels is not None and any("max_tokens" in part.columns for part in parts):
+    raise ValueError("prompts.columns.max_tokens: leave it out with train_prm.labels, whose "
+                     "completions go on after each step.")
   if c.train_prm.labels is None:
     _require_off(c, "without train_prm.labels", {"train_prm.balanced": False})
   if c.rollouts.step_separator is not None: return
-  needing = [f"{key}={path!r}" for path, key in verifiers(c).items() if key != "verifier.scores"]
+  needing = [f"{key}={path!r}" for path, key in verifiers(c).items()
+             if not key.startswith(("verifier.scores", "eval.sets."))]
   if c.train_prm.labels is not None: needing.append("train_prm.labels")
   needing += [f"rewards.{term}.granularity='step'" for term, spec in c.rewards.items()
               if spec.get("granularity") == "step"]
@@ -274,8 +308,8 @@ def _check_judge(c: keys.Config) -> None:
   """Options of verifiers/judge.py; the pool's deadline must leave time for its requests."""
   options = c.verifier.judge.to_dict()
   if problem := judge.problem(options): _refuse(c, f"verifier.judge.{problem[0]}", problem[1])
-  named = {*c.verifier.scores, *(part.prompts.columns.get("verifier")
-                                 for part in build_prompts.list_sources(c).values())}
+  parts = (*build_prompts.list_sources(c).values(), *build_prompts.list_eval_sets(c).values())
+  named = {*verifiers(c), *(part.prompts.columns.get("verifier") for part in parts)}
   for verifier, key in (("judge.chat", "url"), ("judge.function", "function")):
     if verifier in named and options[key] is None:
       _refuse(c, f"verifier.judge.{key}", f"{verifier} needs it")

@@ -93,9 +93,9 @@ def demonstrations_of(c: keys.Config, texts: texts_lib.Texts,
     draw = np.random.default_rng([c.seed, rng.number(p.id)])
     _, ids = texts.example(texts.prompt(p), written(p, draw))
     ids_of[p.id] = ids
-    if len(ids) > c.rollouts.max_tokens:
-      raise ValueError(f"rollouts.max_tokens={c.rollouts.max_tokens}: the demonstration "
-                       f"of {p.id!r} has {len(ids)} tokens.")
+    if len(ids) > (most := p.max_tokens or c.rollouts.max_tokens):
+      key = "prompts.columns.max_tokens" if p.max_tokens else "rollouts.max_tokens"
+      raise ValueError(f"{key}={most}: the demonstration of {p.id!r} has {len(ids)} tokens.")
   return ids_of
 
 

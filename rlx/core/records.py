@@ -45,7 +45,8 @@ class Prompt:
   answers: tuple[str, ...] = ()    # all that are right, where there are several
   tools: tuple[dict, ...] = ()     # that the chat template describes
   is_public: bool = False          # of a published set: dropped if it cannot be judged
-  source: str = ""           # its name in prompts.mixture
+  source: str = ""           # its name in prompts.mixture or eval.sets
+  max_tokens: int | None = None    # of a completion; None: the limit of the run
 
   def repeat(self, i):
     """The same under another id: its completions are drawn with other keys."""
@@ -69,13 +70,15 @@ class Rollouts(flax.struct.PyTreeNode):
   tokens_BS: jax.Array         # int32
   prompt_len_B: jax.Array      # int32, tokens of the prompt
   completion_len_B: jax.Array  # int32, tokens after the prompt, EOS and observations included
-  sampler_logps_BT: jax.Array  # float32, what the sampler drew from, 0 on other tokens
+  sampler_logps_BT: jax.Array  # float32, of what the sampler drew from, 0 on other tokens
   finish_B: jax.Array          # int32, index into FINISH
   prompt_P: jax.Array | None   # uint32, rng.number(prompt id): groups stay traceable
   turn_BT: jax.Array | None = None  # int32, 0, 1, ... the action of a token, -1: it was read
   # float32, the environment's reward of an action on its last token, NaN: there is none
   turn_rewards_BT: jax.Array | None = None
   verdict_B: jax.Array | None = None  # float32, the environment's of an episode, NaN: there is none
+  # int32, ids of the tokens that could be drawn and -1; only -1: all could. None: all, everywhere.
+  kept_BTK: jax.Array | None = None
 
   def rows(self):
     """What forward passes read, without fields per prompt, so that any rows can be split off."""
@@ -134,7 +137,7 @@ FIELDS = (
     Field("scores_B", np.float32, "Scores of the first verifier in verifier.scores.",
           needs={"verifier.scores": ()}),
     Field("lengths_B", np.int32, "Tokens that the policy drew."),
-    Field("sampler_logps_BT", np.float32, "Log-probs that the sampler drew from."),
+    Field("sampler_logps_BT", np.float32, "Log-probs of what the sampler drew from."),
     Field("finish_B", np.int32, "Index into FINISH: how the completion ended."),
     Field("prm_logps_BT", np.float32, "log pi_phi, at temperature 1; differentiable in the PRM's "
           "loss.", where="later"),
@@ -142,8 +145,10 @@ FIELDS = (
     Field("advantages_BT", np.float32, "Advantage of each token.", where="later"),
     Field("old_values_BT", np.float32, "The value model before its update.", where="later"),
     Field("returns_BT", np.float32, "Targets of the value model.", where="later"),
-    Field("logps_BT", np.float32, "The policy being updated; differentiable.", where="later"),
-    Field("entropy_BT", np.float32, "Entropy of the policy being updated.", where="later"),
+    Field("logps_BT", np.float32, "The policy being updated, of what was drawn from; "
+          "differentiable.", where="later"),
+    Field("entropy_BT", np.float32, "Entropy of what was drawn from, under the policy being "
+          "updated.", where="later"),
     Field("top_logps_BTK", np.float32, "Log-probs of the K most likely tokens, in order; "
           "differentiable.", where="later", needs={"distribution.top": 0},
           statistic=("top", "distribution.top")),

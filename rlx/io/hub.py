@@ -12,8 +12,10 @@ from rlx import configs
 from rlx.io import terminal
 
 # Config, tokenizer and weights in the top folder; no pickles, no second copy of the weights.
-_FILES = ("config.json", "generation_config.json", "tokenizer*", "special_tokens_map.json",
-          "added_tokens.json", "vocab.json", "merges.txt", "chat_template.jinja")
+_FILES = ("config.json", "adapter_config.json", "generation_config.json", "tokenizer*",
+          "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt",
+          "chat_template.jinja")
+_ADAPTERS = {"adapter_config.json", "adapter_model.safetensors"}
 _WEIGHTS = ("*.safetensors", "*.safetensors.index.json")
 _NOT = ("*/*", "consolidated*")
 
@@ -100,6 +102,7 @@ def check_links(path: pathlib.Path) -> None:
 
 def _check(path, files):
   """Raises ValueError if files of a supported model are missing."""
+  if _ADAPTERS <= set(files): return
   if "config.json" not in files or not any(
       "/" not in f and f.endswith(".safetensors") for f in files):
     raise ValueError(f"{path}: config.json and *.safetensors are needed; there are "

@@ -92,31 +92,58 @@ def leaves(tensors: Mapping[str, Readable], table: dict, config: transformer.Dec
   for field in _AXES:  # Each is an axis of a tensor; tracing makes tables of that length.
     if (size := getattr(config, field)) > count:
       raise ValueError(f"{source}: {count} numbers in all tensors; {field}={size} cannot be.")
-  sizes, shapes = _sizes(config), paths(config)
-  wanted = {name: (pairs(parts), index) for pattern, parts in table.items()
-            if pairs(parts)[0][0] in shapes for name, index in _name_tensors(pattern, config)}
+  wanted = _find_wanted(table, config)
   if missing := sorted(set(wanted) - set(tensors)):
     raise ValueError(f"{source}: {len(missing)} tensors are missing: {_list_few(missing)}.")
-  for name, (parts, _) in wanted.items():
-    expected = _shape([_foreign_shape(layout, sizes) for _, layout in parts])
-    if tensors[name].shape != expected:
-      raise ValueError(f"{source}: {name} has shape {tensors[name].shape}; the config makes it "
-                       f"{expected}.")
+  _check_shapes(tensors, wanted, config, source)
   extra = sorted(set(tensors) - set(wanted))
   if config.tied_head and len(extra) == 1:
     extra = _without_copy_of_embedding(extra, wanted, tensors, table)
   if extra:
     raise ValueError(f"{source}: {len(extra)} tensors are not part of the model: "
                      f"{_list_few(extra)}.")
-  readers: dict[str, dict] = {path: {} for path in shapes}
+  readers, shapes = _make_readers(tensors, wanted, config), paths(config)
+  return {path: Leaf(shape, readers[path]) for path, shape in shapes.items()}
+
+
+def read_some(tensors: Mapping[str, Readable], table: dict, config: transformer.DecoderConfig,
+              source: object) -> dict[str, dict[tuple[int, ...], Callable[[], np.ndarray]]]:
+  """{path: parts of a Leaf} that some tensors of a checkpoint hold; Args and Raises as `leaves`."""
+  wanted = _find_wanted(table, config)
+  if unknown := sorted(set(tensors) - set(wanted)):
+    raise ValueError(f"{source}: {_list_few(unknown)}: the model has no such matrix.")
+  wanted = {name: wanted[name] for name in tensors}
+  _check_shapes(tensors, wanted, config, source)
+  return _make_readers(tensors, wanted, config)
+
+
+def _find_wanted(table, config):
+  """{name: ((our path, layout), ...), index} of the tensors of a config."""
+  shapes = paths(config)
+  return {name: (pairs(parts), index) for pattern, parts in table.items()
+          if pairs(parts)[0][0] in shapes for name, index in _name_tensors(pattern, config)}
+
+
+def _check_shapes(tensors, wanted, config, source):
+  sizes = _sizes(config)
+  for name, (parts, _) in wanted.items():
+    expected = _shape([_foreign_shape(layout, sizes) for _, layout in parts])
+    if tensors[name].shape != expected:
+      raise ValueError(f"{source}: {name} has shape {tensors[name].shape}; the config makes it "
+                       f"{expected}.")
+
+
+def _make_readers(tensors, wanted, config):
+  """{path: {index: () -> array}} of the tensors that are wanted."""
+  sizes, readers = _sizes(config), {}
   for name, (parts, index) in wanted.items():
     start = 0
     for path, layout in parts:
       end = start + _foreign_shape(layout, sizes)[0]
-      readers[path][index] = functools.partial(
+      readers.setdefault(path, {})[index] = functools.partial(
           _rows, tensors[name], name, slice(start, end), layout, _letters(path, index), sizes)
       start = end
-  return {path: Leaf(shapes[path], parts) for path, parts in readers.items()}
+  return readers
 
 
 def write(params: dict, table: dict, config: transformer.DecoderConfig) -> dict[str, Tensor]:

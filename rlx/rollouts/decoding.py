@@ -4,6 +4,7 @@ from jax import Array
 import jax.numpy as jnp
 
 from rlx.core import axes
+from rlx.models import logps
 
 
 def uniform(key: Array) -> Array:
@@ -19,8 +20,9 @@ def truncate(logits_BV: Array, *, top_k: int = 0, top_p: float = 1.0, min_p: flo
   """Sets the logits outside the allowed set to -inf.
 
   Applied in this order, each to the distribution the one before left:
-    top_k  the k most likely tokens (ties with the k-th stay); 0 is off.
-    top_p  the smallest set of most likely tokens whose mass reaches p; 1 is off.
+    top_k  the k most likely tokens, of equal ones those with lower ids; 0 is off.
+    top_p  the smallest set of most likely tokens whose mass reaches p; 1 is off. Without top_k,
+           tokens as likely as the last one stay too.
     min_p  tokens with probability >= min_p * max probability; 0 is off.
 
   Source: top-p, Holtzman et al. 2019, arXiv:1904.09751; min-p, Nguyen et al.
@@ -32,31 +34,65 @@ def truncate(logits_BV: Array, *, top_k: int = 0, top_p: float = 1.0, min_p: flo
   """
   axes.dims(logits_BV=logits_BV)
   if not top_k and top_p == 1.0 and min_p == 0.0: return logits_BV
-  _, least_B1, *_ = _find_cut(_in_blocks(logits_BV), top_k, top_p, min_p)
+  if top_k:
+    _, mass_BK, ids_BK = _find_few(_in_blocks(logits_BV), top_k, top_p, min_p)
+    return jnp.where(logps.find_kept(jnp.where(mass_BK > 0, ids_BK, -1), logits_BV.shape[1]),
+                     logits_BV, -jnp.inf)
+  _, least_B1, _ = _find_cut(_in_blocks(logits_BV), top_p, min_p)
   return jnp.where(logits_BV >= least_B1, logits_BV, -jnp.inf)
 
 
-def _find_cut(logits_BnC, top_k, top_p, min_p):
-  """What `truncate` keeps, in two passes over the logits.
+def _find_few(logits_BnC, top_k, top_p, min_p):
+  """The k most likely tokens of each row, the most likely first: all that top_k can keep.
 
-  The k highest logits are in the k blocks with the highest maxima. So is the set of top_p if its
-  lowest logit is above the lowest of these maxima; only where it is not are all logits sorted.
+  The k highest logits are in the k blocks with the highest maxima.
+
+  Returns:
+    max_B1; mass_BK, exp(logits - max), 0 where a token is not kept; ids_BK.
+  """
+  b, n, c = logits_BnC.shape
+  ids_BnC = jnp.broadcast_to(jnp.arange(n * c, dtype=jnp.int32).reshape(1, n, c), logits_BnC.shape)
+  if 2 * top_k <= n:
+    # In the order of their ids: of equal logits, `top_k` takes the first.
+    index_Bn = jnp.sort(jax.lax.top_k(jnp.max(logits_BnC, axis=2), top_k)[1], axis=1)
+    logits_BnC, ids_BnC = (jnp.take_along_axis(x, index_Bn[..., None], 1)
+                           for x in (logits_BnC, ids_BnC))
+  sorted_BK, at_BK = jax.lax.top_k(logits_BnC.reshape(b, -1), min(top_k, n * c))
+  max_B1 = jnp.max(sorted_BK, axis=1, keepdims=True)
+  # Not the first column: XLA for CPUs would sort all of them to take it.
+  mass_BK = jnp.exp(sorted_BK - max_B1)
+  # A token stays if the mass of those before it has not reached p.
+  if top_p < 1.0:
+    mass_BK = jnp.where(_stays(mass_BK / jnp.sum(mass_BK, axis=1, keepdims=True), top_p), mass_BK,
+                        0.0)
+  mass_BK = jnp.where(sorted_BK >= max_B1 + jnp.log(min_p), mass_BK, 0.0)
+  return max_B1, mass_BK, jnp.take_along_axis(ids_BnC.reshape(b, -1), at_BK, axis=1)
+
+
+def _stays(probs_BV, top_p):
+  """Whether each of the sorted tokens is in the set of top_p."""
+  return jnp.cumsum(probs_BV, axis=1) - probs_BV < top_p
+
+
+def _find_cut(logits_BnC, top_p, min_p):
+  """What `truncate` keeps without top_k, in two passes over the logits.
+
+  The set of top_p is in the blocks with the highest maxima if its lowest logit is above the lowest
+  of these maxima; only where it is not are all logits sorted.
 
   Returns:
     max_B1 and the lowest logit that is kept.
-    kept_Bn, total_B1: sums of exp(logits - max) over what is kept of each block, and over all.
+    kept_Bn: sums of exp(logits - max) over what is kept of each block.
   """
   b, n, _ = logits_BnC.shape
-  blocks = min(top_k or _BLOCKS, n)
-  few = 2 * blocks <= n and (top_k or top_p < 1.0)
-  max_Bn, among_BnC = jnp.max(logits_BnC, axis=2), logits_BnC
+  few = 2 * _BLOCKS <= n and top_p < 1.0
+  max_Bn = jnp.max(logits_BnC, axis=2)
   if few:
-    highest_Bn, index_Bn = jax.lax.top_k(max_Bn, blocks)
+    highest_Bn, index_Bn = jax.lax.top_k(max_Bn, _BLOCKS)
     max_B1, among_BnC = highest_Bn[:, :1], jnp.take_along_axis(logits_BnC, index_Bn[..., None], 1)
   else: max_B1 = jnp.max(max_Bn, axis=1, keepdims=True)
   floor_B1 = max_B1 + jnp.log(min_p)  # -inf without min_p
   mass_of = lambda logits_BnC: jnp.exp(logits_BnC - max_B1[..., None])
-  total_B1 = jnp.cumsum(jnp.sum(mass_of(logits_BnC), axis=2), axis=1)[:, -1:]
 
   def keep(logits_BnC, least_B1):
     least_B1 = jnp.maximum(least_B1, floor_B1)
@@ -64,31 +100,23 @@ def _find_cut(logits_BnC, top_k, top_p, min_p):
     return least_B1, jnp.sum(jnp.where(is_kept_BnC, mass_of(logits_BnC), 0.0), axis=2)
 
   def nucleus(sorted_BV, probs_BV):
-    # A token stays if the mass of those before it has not reached p.
-    stays_BV = jnp.cumsum(probs_BV, axis=1) - probs_BV < top_p
-    return jnp.min(jnp.where(stays_BV, sorted_BV, jnp.inf), axis=1, keepdims=True)
+    return jnp.min(jnp.where(_stays(probs_BV, top_p), sorted_BV, jnp.inf), axis=1, keepdims=True)
 
   def keep_of_all(_):
     sorted_BV = -jnp.sort(-logits_BnC.reshape(b, -1), axis=1)
     return keep(logits_BnC, nucleus(sorted_BV, jax.nn.softmax(sorted_BV, axis=1)))
 
-  if top_k:
-    among_BV = among_BnC.reshape(b, -1)
-    sorted_BV = jax.lax.top_k(among_BV, min(top_k, among_BV.shape[1]))[0]
-    # Not the last column: XLA for CPUs would sort all of them to take it.
-    kept = keep(logits_BnC, jnp.min(sorted_BV, axis=1, keepdims=True) if top_p == 1.0 else nucleus(
-        sorted_BV, jax.nn.softmax(sorted_BV, axis=1)))
-  elif top_p == 1.0: kept = keep(logits_BnC, floor_B1)
-  elif not few: kept = keep_of_all(None)
-  else:
-    sorted_BV = -jnp.sort(-among_BnC.reshape(b, -1), axis=1)
-    nucleus_B1 = nucleus(sorted_BV, jnp.exp(sorted_BV - max_B1) / total_B1)
-    def keep_of_few(_):
-      least_B1, kept_Bn = keep(among_BnC, nucleus_B1)
-      return least_B1, jnp.zeros((b, n), kept_Bn.dtype).at[
-          jnp.arange(b)[:, None], index_Bn].set(kept_Bn, unique_indices=True)
-    kept = jax.lax.cond(jnp.all(nucleus_B1 > highest_Bn[:, -1:]), keep_of_few, keep_of_all, None)
-  return max_B1, *kept, total_B1
+  if top_p == 1.0: return max_B1, *keep(logits_BnC, floor_B1)
+  if not few: return max_B1, *keep_of_all(None)
+  sorted_BV = -jnp.sort(-among_BnC.reshape(b, -1), axis=1)
+  total_B1 = jnp.cumsum(jnp.sum(mass_of(logits_BnC), axis=2), axis=1)[:, -1:]
+  nucleus_B1 = nucleus(sorted_BV, jnp.exp(sorted_BV - max_B1) / total_B1)
+  def keep_of_few(_):
+    least_B1, kept_Bn = keep(among_BnC, nucleus_B1)
+    return least_B1, jnp.zeros((b, n), kept_Bn.dtype).at[
+        jnp.arange(b)[:, None], index_Bn].set(kept_Bn, unique_indices=True)
+  return max_B1, *jax.lax.cond(
+      jnp.all(nucleus_B1 > highest_Bn[:, -1:]), keep_of_few, keep_of_all, None)
 
 
 def _in_blocks(logits_BV):
@@ -125,8 +153,8 @@ def draw(logits_BV: Array, uniform_B: Array) -> tuple[Array, Array]:
   return _invert(logits_BnC, uniform_B, max_B1, None, mass_Bn)
 
 
-def _invert(logits_BnC, uniform_B, max_B1, least_B1, kept_Bn, total_B1=None):
-  """`draw` from what `_find_cut` returns; without least and total, nothing is cut."""
+def _invert(logits_BnC, uniform_B, max_B1, least_B1, kept_Bn):
+  """`draw` from what `_find_cut` returns; without least, nothing is cut."""
   until_Bn = jnp.cumsum(kept_Bn, axis=1)
   wanted_B1 = uniform_B[:, None] * until_Bn[:, -1:]
   block_B1 = _first_beyond(until_Bn, wanted_B1)
@@ -136,8 +164,8 @@ def _invert(logits_BnC, uniform_B, max_B1, least_B1, kept_Bn, total_B1=None):
   mass_BC = jnp.exp(logits_BC - max_B1)
   if least_B1 is not None: mass_BC = jnp.where(logits_BC >= least_B1, mass_BC, 0.0)
   chosen_B1 = _first_beyond(before_B1 + jnp.cumsum(mass_BC, axis=1), wanted_B1)
-  if total_B1 is None: total_B1 = until_Bn[:, -1:]
-  logps_B1 = (jnp.take_along_axis(logits_BC, chosen_B1, axis=1) - max_B1 - jnp.log(total_B1))
+  logps_B1 = (jnp.take_along_axis(logits_BC, chosen_B1, axis=1) - max_B1
+              - jnp.log(until_Bn[:, -1:]))
   return (block_B1 * _BLOCK + chosen_B1)[:, 0], logps_B1[:, 0]
 
 
@@ -166,15 +194,38 @@ def next_token(logits_BV: Array, uniform_B: Array, *, temperature: float, top_k:
     top_k, top_p, min_p: see `truncate`.
   Returns:
     tokens_B: int32.
-    logps_B: log-prob under softmax(logits / temperature) *before* truncation
-      (temperature 1 when greedy): what the trainer computes for the same
-      token, so that the two can be compared and a ratio formed.
+    logps_B: log-prob under what the token was drawn from, softmax(logits / temperature) among
+      the tokens that are kept (all of them, at temperature 1, when greedy).
+  Example: of .4 and .3, which are kept, .4 has the share 4/7.
+    >>> logits_BV, half_B = jnp.log(jnp.array([[.1, .4, .2, .3]])), jnp.array([.5])
+    >>> decoding.next_token(logits_BV, half_B, temperature=1.0, top_k=2)[1]
+    Array([-0.5596158], dtype=float32)
   """
-  if temperature:
-    scaled_BV = logits_BV / temperature
-    if not top_k and top_p == 1.0 and min_p == 0.0: return draw(scaled_BV, uniform_B)
-    logits_BnC = _in_blocks(scaled_BV)
-    return _invert(logits_BnC, uniform_B, *_find_cut(logits_BnC, top_k, top_p, min_p))
-  tokens_B = jnp.argmax(logits_BV, axis=1).astype(jnp.int32)
-  chosen_B = jnp.take_along_axis(logits_BV, tokens_B[:, None], axis=1)[:, 0]
-  return tokens_B, chosen_B - jax.nn.logsumexp(logits_BV, axis=1)
+  return draw_kept(logits_BV, uniform_B, temperature=temperature, top_k=top_k, top_p=top_p,
+                   min_p=min_p)[:2]
+
+
+def draw_kept(logits_BV: Array, uniform_B: Array, *, temperature: float, top_k: int = 0,
+              top_p: float = 1.0, min_p: float = 0.0) -> tuple[Array, Array, Array | None]:
+  """As `next_token`, and which tokens were kept.
+
+  Returns:
+    tokens_B, logps_B.
+    kept_BK: their ids, the most likely first, then -1; None without top_k, which alone limits
+      their number.
+  """
+  if not temperature:
+    tokens_B = jnp.argmax(logits_BV, axis=1).astype(jnp.int32)
+    chosen_B = jnp.take_along_axis(logits_BV, tokens_B[:, None], axis=1)[:, 0]
+    return tokens_B, chosen_B - jax.nn.logsumexp(logits_BV, axis=1), None
+  scaled_BV = logits_BV / temperature
+  if top_k:
+    _, mass_BK, ids_BK = _find_few(_in_blocks(scaled_BV), top_k, top_p, min_p)
+    until_BK = jnp.cumsum(mass_BK, axis=1)
+    at_B1 = _first_beyond(until_BK, uniform_B[:, None] * until_BK[:, -1:])
+    take = lambda x_BK: jnp.take_along_axis(x_BK, at_B1, axis=1)[:, 0]
+    return (take(ids_BK), jnp.log(take(mass_BK)) - jnp.log(until_BK[:, -1]),
+            jnp.where(mass_BK > 0, ids_BK, -1))
+  if top_p == 1.0 and min_p == 0.0: return *draw(scaled_BV, uniform_B), None
+  logits_BnC = _in_blocks(scaled_BV)
+  return *_invert(logits_BnC, uniform_B, *_find_cut(logits_BnC, top_p, min_p)), None

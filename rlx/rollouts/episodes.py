@@ -104,8 +104,10 @@ class _Rows:
 
 def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk, slots=None,
          overlap=None, temperature=1.0, top_k=0, top_p=1.0, min_p=0.0, eos_ids=(), pad_id=0,
-         stops=(), decode=None, lay_out=None, fetch=jax.device_get, put=jax.device_put):
-  """Builds `sample(params, tokens_PX, prompt_len_P, prompt_P, key, answers, factor_T, weights)`.
+         stop_ids=(), stops=(), decode=None, keeps=False, lay_out=None, fetch=jax.device_get,
+         put=jax.device_put):
+  """Builds `sample(params, tokens_PX, prompt_len_P, prompt_P, key, answers, factor_T, weights,
+  most_P)`.
 
   The result is Rollouts (numpy) with turn_BT, turn_rewards_BT and verdict_B. finish_B says how the
   last action ended: "length" also if the next answer does not fit or there are no more turns, and
@@ -122,23 +124,27 @@ def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk,
       which rows are spread. None is all rows.
     overlap: the largest share of the unfinished rows that may wait for an answer while a chunk of
       others is decoded, below 1. None: 0.75 on CPU, 0.5 on other devices.
-    Otherwise: as `sampler.make`; `stops` end an action.
+    Otherwise: as `sampler.make`; `stops` and `stop_ids` end an action.
   """
   shards = transformer.row_shards(config)
   options = _options(config, group, max_tokens, turn_tokens, answer_tokens, chunk, eos_ids, pad_id,
+                     stop_ids, keeps,
                      dict(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p))
   lay_out = lay_out or functools.partial(decoder.lay_out, config=config)
   place = put if config.rows is None else lambda tree: put(tree, lambda *_: config.rows)
   if overlap is None: overlap = _OVERLAP[transformer.platform(config) == "cpu"]
 
-  def sample(params, tokens_PX, prompt_len_P, prompt_P, key, answers, factor_T=None, weights=None):
+  def sample(params, tokens_PX, prompt_len_P, prompt_P, key, answers, factor_T=None, weights=None,
+             most_P=None):
     if weights is None: weights = lay_out(params)
     prompts, rows, history = _start(options, params, tokens_PX, prompt_len_P, prompt_P, key)
     tokens_PX, prompt_len_P, prompt_P = fetch((tokens_PX, prompt_len_P, prompt_P))
     b = len(prompt_len_P) * group
     most = b if slots is None else min(slots, b)
     size = most // shards
-    state = _State(b, np.repeat(tokens_PX[:, -1], group), max_tokens, turn_tokens, turns, pad_id)
+    most_B = np.full(b, max_tokens) if most_P is None else np.repeat(fetch(most_P), group)
+    state = _State(b, np.repeat(tokens_PX[:, -1], group), max_tokens, turn_tokens, turns, pad_id,
+                   options.kept, most_B)
     while np.any(state.status_B != _ENDED):
       while needed := _find_needed(state, shards, size, overlap):
         state.take_answers(answers.take(needed))
@@ -152,8 +158,7 @@ def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk,
           options, weights, rows, prompts, history,
           *place((part.row_W, *state.prepare_chunk(part))), place(part.enough_O), factor_T,
           width=_width(options.widths, columns), is_whole=part.is_whole)
-      tokens_WC, logps_WC, count_W, finish_W = fetch(drawn)
-      for row, ids in state.add_drawn(part, tokens_WC, logps_WC, count_W, finish_W, stops, decode):
+      for row, ids in state.add_drawn(part, *fetch(drawn), stops, decode):
         answers.submit(row, ids)
     return state.rollouts(tokens_PX, prompt_len_P, prompt_P, group)
 
@@ -162,11 +167,11 @@ def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk,
 
 def trace(config, params, weights, place, *, prompts, prompt_tokens, group, max_tokens,
           turn_tokens, turns, answer_tokens, chunk, slots=None, overlap=None, eos_ids=(), pad_id=0,
-          **rule):
+          stop_ids=(), keeps=False, **rule):
   """The largest programs of a call of `sample`, traced; see `sampler.trace`."""
   del turns, overlap  # The host's alone.
   options = _options(config, group, max_tokens, turn_tokens, answer_tokens, chunk, eos_ids, pad_id,
-                     rule)
+                     stop_ids, keeps, rule)
   array, shards = jax.ShapeDtypeStruct, transformer.row_shards(config)
   start = _start.trace(
       options, params, *place((array((prompts, prompt_tokens), jnp.int32),
@@ -186,9 +191,11 @@ def trace(config, params, weights, place, *, prompts, prompt_tokens, group, max_
           "decode chunk": (advance, (), None), "prefill of observations": (read, (), None)}
 
 
-def _options(config, group, max_tokens, turn_tokens, answer_tokens, chunk, eos_ids, pad_id, rule):
+def _options(config, group, max_tokens, turn_tokens, answer_tokens, chunk, eos_ids, pad_id,
+             stop_ids, keeps, rule):
   return _Options(config, group, max_tokens, min(chunk, turn_tokens, max_tokens),
                   tuple(rule.items()), tuple(sorted(eos_ids)), pad_id,
+                  tuple(sorted(stop_ids)), sampler.count_kept(config, keeps, rule),
                   most_read=min(answer_tokens, max_tokens))
 
 
@@ -272,12 +279,13 @@ def _width(widths, n):
 class _State:
   """The trajectories of B rows so far, on the host."""
 
-  def __init__(self, b, last_token_B, max_tokens, turn_tokens, turns, pad_id):
+  def __init__(self, b, last_token_B, max_tokens, turn_tokens, turns, pad_id, kept, most_B):
     self.max_tokens, self.turn_tokens, self.turns = max_tokens, turn_tokens, turns
-    self.pad_id = pad_id
+    self.pad_id, self.most_B = pad_id, most_B  # Tokens after the prompt at which a row ends.
     self.status_B = np.full(b, _DRAWS)
     self.tokens_BT = np.full((b, max_tokens), pad_id, np.int32)
     self.logps_BT = np.zeros((b, max_tokens), np.float32)
+    self.kept_BTK = np.full((b, max_tokens, kept), -1, np.int32) if kept else None
     self.turn_BT = np.full((b, max_tokens), -1, np.int32)
     self.rewards_BT = np.full((b, max_tokens), np.nan, np.float32)
     self.verdict_B = np.full(b, np.nan, np.float32)
@@ -293,12 +301,12 @@ class _State:
   def prepare_chunk(self, part):
     """fed_W, count_W, finish_W and most_W of a chunk."""
     rows = part.rows_B
-    most_B = np.minimum(self.start_B[rows] + self.turn_tokens, self.max_tokens).astype(np.int32)
+    most_B = np.minimum(self.start_B[rows] + self.turn_tokens, self.most_B[rows]).astype(np.int32)
     return (part.spread(self.fed_B[rows], 0), part.spread(self.count_B[rows], 0),
             part.spread(np.full(len(rows), sampler.RUNNING, np.int32), _LENGTH),
             part.spread(most_B, self.max_tokens))
 
-  def add_drawn(self, part, tokens_WC, logps_WC, count_W, finish_W, stops, decode):
+  def add_drawn(self, part, tokens_WC, logps_WC, kept_WCK, count_W, finish_W, stops, decode):
     """Adds the tokens of a chunk; yields (row, ids) of the actions that have ended."""
     for row, w in zip(part.rows_B.tolist(), part.at_B.tolist()):
       old, end, finish = self.count_B[row], int(count_W[w]), int(finish_W[w])
@@ -308,11 +316,12 @@ class _State:
         cut = sampler.stop_length(self.tokens_BT[row, start:end].tolist(), stops, decode)
         if cut is not None: end, finish = start + cut, _STOP
       self.logps_BT[row, old:end] = logps_WC[w, :end - old]
+      if kept_WCK is not None: self.kept_BTK[row, old:end] = kept_WCK[w, :end - old]
       self.turn_BT[row, old:end] = self.turn_B[row]
       self.count_B[row], self.fed_B[row] = end, self.tokens_BT[row, end - 1]
       if finish == sampler.RUNNING: continue
       self.finish_B[row], self.order_B[row], self.ends = finish, self.ends, self.ends + 1
-      is_cut = finish == _LENGTH and end == self.max_tokens
+      is_cut = finish == _LENGTH and end == self.most_B[row]
       self.status_B[row] = _ENDED if is_cut else _WAITS
       if not is_cut: yield row, self.tokens_BT[row, start:end].tolist()
 
@@ -326,7 +335,7 @@ class _State:
       self.status_B[row] = _ENDED
       if not answer.is_known or answer.ids is None: continue
       # There must be room for another token, and a turn in which it is drawn.
-      if self.turn_B[row] == self.turns or end + len(answer.ids) >= self.max_tokens:
+      if self.turn_B[row] == self.turns or end + len(answer.ids) >= self.most_B[row]:
         self.finish_B[row] = _LENGTH
         continue
       self.status_B[row] = _DRAWS
@@ -356,7 +365,8 @@ class _State:
         tokens_BS=np.concatenate([np.repeat(tokens_PX, group, axis=0), tokens_BT], axis=1),
         prompt_len_B=np.repeat(prompt_len_P, group), completion_len_B=self.count_B,
         sampler_logps_BT=self.logps_BT, finish_B=self.finish_B, prompt_P=prompt_P,
-        turn_BT=self.turn_BT, turn_rewards_BT=self.rewards_BT, verdict_B=self.verdict_B)
+        turn_BT=self.turn_BT, turn_rewards_BT=self.rewards_BT, verdict_B=self.verdict_B,
+        kept_BTK=self.kept_BTK)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -384,12 +394,12 @@ def _advance_shard(options, rows, prompts, history, row_W, fed_W, count_W, finis
                    enough_O, weights, factor_T, *, width, is_whole):
   own = lambda x_B: x_B.at[row_W].get(mode="clip")
   suffix = decoder.recall(history, options.config, row_W, count_W, width=width, free=options.chunk)
-  _, _, finish_W, len_W, tokens_WC, logps_WC, suffix = sampler.decode_chunk(
+  _, _, finish_W, len_W, tokens_WC, logps_WC, kept_WCK, suffix = sampler.decode_chunk(
       options, weights, prompts if is_whole else _take_prompts(options, prompts, row_W), suffix,
       fed_W,
       count_W, finish_W, most_W, own(rows.keys_B), own(rows.prompt_len_B), enough_O[0], factor_T)
   history = decoder.remember(history, suffix, row_W, count_W, free=options.chunk)
-  return history, tokens_WC, logps_WC, len_W, finish_W
+  return history, tokens_WC, logps_WC, kept_WCK, len_W, finish_W
 
 
 def _take_prompts(options, prompts, row_W):

@@ -69,14 +69,19 @@ def join(parts: Sequence[records.Rollouts]) -> records.Rollouts:
 
 
 def make_empty(tokens_PX: np.ndarray, prompt_len_P: np.ndarray, prompt_P: np.ndarray, group: int,
-               width: int) -> records.Rollouts:
-  """Rollouts (numpy) whose G completions of every prompt have no token."""
+               width: int, kept: int = 0) -> records.Rollouts:
+  """Rollouts (numpy) whose G completions of every prompt have no token.
+
+  Args:
+    kept: K of kept_BTK; 0: there is none.
+  """
   b = len(tokens_PX) * group
   arrays: dict[str, Any] = dict(
       tokens_BS=np.pad(np.repeat(tokens_PX, group, axis=0), ((0, 0), (0, width))),
       prompt_len_B=np.repeat(prompt_len_P, group), prompt_P=prompt_P,
       completion_len_B=np.zeros(b, np.int32), finish_B=np.full(b, _EOS, np.int32),
-      sampler_logps_BT=np.zeros((b, width), np.float32))
+      sampler_logps_BT=np.zeros((b, width), np.float32),
+      kept_BTK=np.full((b, width, kept), -1, np.int32) if kept else None)
   return records.Rollouts(**arrays)
 
 
@@ -117,6 +122,9 @@ def put_last(rollouts: records.Rollouts, completions_P: Sequence[Sequence[int]],
   new["tokens_BS"][last_P, x:], new["completion_len_B"][last_P] = pad_right(
       completions_P, new["sampler_logps_BT"].shape[1], 0)
   new["sampler_logps_BT"][last_P], new["finish_B"][last_P] = 0.0, finish
+  if rollouts.kept_BTK is not None:
+    new["kept_BTK"] = np.array(rollouts.kept_BTK)
+    new["kept_BTK"][last_P] = -1
   return rollouts.replace(**new)
 
 
@@ -127,10 +135,10 @@ def trim(rollouts: records.Rollouts, multiple: int) -> records.Rollouts:
   """
   longest = int(np.max(np.asarray(rollouts.completion_len_B)))
   width = min(bucket(longest, multiple), rollouts.sampler_logps_BT.shape[1])
-  turns = {name: x[:, :width] for name in ("turn_BT", "turn_rewards_BT")
-           if (x := getattr(rollouts, name)) is not None}
+  others = {name: x[:, :width] for name in ("turn_BT", "turn_rewards_BT", "kept_BTK")
+            if (x := getattr(rollouts, name)) is not None}
   return rollouts.replace(tokens_BS=rollouts.tokens_BS[:, :rollouts.prompt_width + width],
-                          sampler_logps_BT=rollouts.sampler_logps_BT[:, :width], **turns)
+                          sampler_logps_BT=rollouts.sampler_logps_BT[:, :width], **others)
 
 
 def completions(rollouts: records.Rollouts) -> list[list[int]]:
@@ -144,9 +152,9 @@ def append(rollouts: records.Rollouts, token_id: int) -> records.Rollouts:
   end_B = rollouts.prompt_width + rollouts.completion_len_B
   tokens_BS = np.pad(rollouts.tokens_BS, ((0, 0), (0, 1)))
   tokens_BS[np.arange(len(end_B)), end_B] = token_id
-  turns = {name: np.pad(x, ((0, 0), (0, 1)), constant_values=fill)
-           for name, fill in (("turn_BT", -1), ("turn_rewards_BT", np.nan))
-           if (x := getattr(rollouts, name)) is not None}
+  others = {name: np.pad(x, ((0, 0), (0, 1), *[(0, 0)] * (x.ndim - 2)), constant_values=fill)
+            for name, fill in (("turn_BT", -1), ("turn_rewards_BT", np.nan), ("kept_BTK", -1))
+            if (x := getattr(rollouts, name)) is not None}
   return rollouts.replace(
       tokens_BS=tokens_BS, completion_len_B=rollouts.completion_len_B + 1,
-      sampler_logps_BT=np.pad(rollouts.sampler_logps_BT, ((0, 0), (0, 1))), **turns)
+      sampler_logps_BT=np.pad(rollouts.sampler_logps_BT, ((0, 0), (0, 1))), **others)

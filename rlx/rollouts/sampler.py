@@ -41,6 +41,8 @@ class Options:
   rule: tuple     # items of the keyword arguments of decoding.next_token
   eos_ids: tuple
   pad_id: int
+  stop_ids: tuple = ()
+  kept: int = 0   # K, ids of the tokens that could be drawn which are recorded; 0: none are
   together: tuple = ()  # mesh axes whose devices end their chunks together
 
 
@@ -50,6 +52,7 @@ class _Rows:
   last_token_B: jax.Array  # of its prompt
   prompt_len_B: jax.Array
   keys_B: jax.Array        # one key per row, folded with the column for each draw
+  most_B: jax.Array        # tokens at which it ends
 
 
 @flax.struct.dataclass
@@ -70,12 +73,16 @@ class _Drawn:
   logps_BT: jax.Array
   len_B: jax.Array
   finish_B: jax.Array
+  kept_BTK: jax.Array | None = None
 
 
 def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k=0,
-         top_p=1.0, min_p=0.0, eos_ids=(), pad_id=0, stops=(), decode=None,
-         lay_out=None, fetch=jax.device_get, put=jax.device_put):
-  """Builds `sample(params, tokens_PX, prompt_len_P, prompt_P, key, factor_T, weights) -> Rollouts`.
+         top_p=1.0, min_p=0.0, eos_ids=(), pad_id=0, stop_ids=(), stops=(), decode=None,
+         keeps=False, lay_out=None, fetch=jax.device_get, put=jax.device_put):
+  """Builds `sample(params, tokens_PX, prompt_len_P, prompt_P, key, factor_T, weights, most_P)`.
+
+  It returns Rollouts. most_P, if not None, is the largest number of tokens of the completions of
+  each prompt, at most max_tokens.
 
   factor_T, if not None, multiplies the temperature of each position, and log-probs are
   then at that temperature. weights, if not None, is `decode.lay_out` of params, which can
@@ -96,16 +103,19 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
     temperature, top_k, top_p, min_p: see `decoding.next_token`.
     eos_ids: tokens that end a completion; the token is part of it.
     pad_id: token that fills the columns after the end.
+    stop_ids: further tokens that end a completion, as "stop"; the token is part of it.
     stops: strings that end a completion; it keeps every token up to the one
       that completes the string.
     decode: token ids -> text; needed by `stops`.
+    keeps: whether Rollouts have the ids of the tokens that top_k kept.
     lay_out: params -> `decode.lay_out` of them; None: on one device.
     fetch, put: transfer the arrays of a tree from the devices to the host, and back; the second
       argument of `put` is (path, array) -> sharding.
   """
   shards = transformer.row_shards(config)
   options = _options(config, group=group, max_tokens=max_tokens, chunk=chunk, eos_ids=eos_ids,
-                     pad_id=pad_id, temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
+                     pad_id=pad_id, stop_ids=stop_ids, keeps=keeps, temperature=temperature,
+                     top_k=top_k, top_p=top_p, min_p=min_p)
   chunk = options.chunk
   lay_out = lay_out or functools.partial(decoder.lay_out, config=config)
   # Each batch size compiles a program, which does not pay off for a single chunk.
@@ -113,9 +123,10 @@ def make(config, *, group, max_tokens, chunk, slots=None, temperature=1.0, top_k
   place = put if config.rows is None else lambda tree: put(tree, lambda *_: config.rows)
   joined = lambda arrays: place(np.concatenate(list(arrays)))
 
-  def sample(params, tokens_PX, prompt_len_P, prompt_P, key, factor_T=None, weights=None):
+  def sample(params, tokens_PX, prompt_len_P, prompt_P, key, factor_T=None, weights=None,
+             most_P=None):
     if weights is None: weights = lay_out(params)
-    prompts, rows, drawn = _start(options, params, tokens_PX, prompt_len_P, prompt_P, key)
+    prompts, rows, drawn = _start(options, params, tokens_PX, prompt_len_P, prompt_P, most_P, key)
     plans = [slots_lib.start(len(prompt_P) // shards, group, slots and slots // shards)] * shards
     working, read, cuts = None, prompts, {}
     while plans is not None:
@@ -152,9 +163,16 @@ def _find_width(options, columns):
   return chunks * options.chunk
 
 
-def _options(config, *, group, max_tokens, chunk, eos_ids, pad_id, **rule):
+def _options(config, *, group, max_tokens, chunk, eos_ids, pad_id, stop_ids=(), keeps=False,
+             **rule):
   return Options(config, group, max_tokens, min(chunk, max_tokens), tuple(rule.items()),
-                  tuple(sorted(eos_ids)), pad_id)
+                 tuple(sorted(eos_ids)), pad_id, tuple(sorted(stop_ids)),
+                 count_kept(config, keeps, rule))
+
+
+def count_kept(config, keeps, rule):
+  """The number of ids that are recorded for each token."""
+  return min(rule.get("top_k", 0), config.vocab_size) if keeps else 0
 
 
 def trace(config, params, weights, place, *, prompts, prompt_tokens, slots=None, columns=None,
@@ -178,7 +196,8 @@ def trace(config, params, weights, place, *, prompts, prompt_tokens, slots=None,
   array, chunk = jax.ShapeDtypeStruct, options.chunk
   start = _start.trace(
       options, params, *place((array((prompts, prompt_tokens), jnp.int32),
-                               array((prompts,), jnp.int32), array((prompts,), jnp.uint32))),
+                               array((prompts,), jnp.int32), array((prompts,), jnp.uint32),
+                               array((prompts,), jnp.int32))),
       jax.eval_shape(lambda: jax.random.key(0)))
   all_prompts, rows, drawn = place(start.out_info)
   b = prompts * options.group
@@ -207,16 +226,24 @@ def trace(config, params, weights, place, *, prompts, prompt_tokens, slots=None,
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _start(options, params, tokens_PX, prompt_len_P, prompt_P, key):
+def _start(options, params, tokens_PX, prompt_len_P, prompt_P, most_P, key):
   """Prefills all prompts and returns the initial rows."""
   group = options.group
   b = axes.dims(tokens_PX=tokens_PX, prompt_len_P=prompt_len_P, prompt_P=prompt_P)["P"] * group
   rows = _Rows(last_token_B=jnp.repeat(tokens_PX[:, -1], group),
-               prompt_len_B=jnp.repeat(prompt_len_P, group), keys_B=keys_of(key, prompt_P, group))
+               prompt_len_B=jnp.repeat(prompt_len_P, group), keys_B=keys_of(key, prompt_P, group),
+               most_B=jnp.full(b, options.max_tokens, jnp.int32) if most_P is None else
+               jnp.repeat(most_P, group))
   drawn = _Drawn(tokens_BT=jnp.full((b, options.max_tokens), options.pad_id, jnp.int32),
                  logps_BT=jnp.zeros((b, options.max_tokens), jnp.float32),
-                 len_B=jnp.zeros(b, jnp.int32), finish_B=jnp.full(b, RUNNING, jnp.int32))
+                 len_B=jnp.zeros(b, jnp.int32), finish_B=jnp.full(b, RUNNING, jnp.int32),
+                 kept_BTK=_all_kept(options, b, options.max_tokens))
   return decoder.prompts(params, options.config, tokens_PX, prompt_len_P), rows, drawn
+
+
+def _all_kept(options, *shape):
+  """kept_BTK where no token is known to be excluded; None if it is not recorded."""
+  return jnp.full((*shape, options.kept), -1, jnp.int32) if options.kept else None
 
 
 def keys_of(key, prompt_P, group):
@@ -288,12 +315,14 @@ def _advance(options, weights, rows, prompts, working, drawn, factor_T, enough_O
 def _advance_shard(options, rows, prompts, working, drawn, enough_O, weights, factor_T):
   row_W, count_W = working.row_W, working.count_W
   by_row = lambda x_B: x_B.at[row_W].get(mode="clip")
-  steps, fed_W, finish_W, len_W, tokens_WC, logps_WC, suffix = decode_chunk(
+  steps, fed_W, finish_W, len_W, tokens_WC, logps_WC, kept_WCK, suffix = decode_chunk(
       options, weights, prompts, working.suffix, working.fed_W, count_W, working.finish_W,
-      options.max_tokens, by_row(rows.keys_B), by_row(rows.prompt_len_B), enough_O[0], factor_T)
+      by_row(rows.most_B), by_row(rows.keys_B), by_row(rows.prompt_len_B), enough_O[0], factor_T)
   at = (row_W[:, None], count_W[:, None] + jnp.arange(options.chunk)[None, :])
   drawn = _Drawn(tokens_BT=drawn.tokens_BT.at[at].set(tokens_WC, mode="drop"),
                  logps_BT=drawn.logps_BT.at[at].set(logps_WC, mode="drop"),
+                 kept_BTK=None if kept_WCK is None else drawn.kept_BTK.at[at].set(
+                     kept_WCK, mode="drop"),
                  len_B=drawn.len_B.at[row_W].set(len_W, mode="drop"),
                  finish_B=drawn.finish_B.at[row_W].set(finish_W, mode="drop"))
   return _Working(row_W, fed_W, len_W, finish_W, suffix, steps[None]), drawn
@@ -312,7 +341,8 @@ def decode_chunk(options, weights, prompts, suffix, fed_W, count_W, finish_W, mo
     most_W: number of tokens after the prompt at which a row ends.
     keys_W: one key per row, folded with the number of tokens for each draw.
   Returns:
-    number of steps, then fed_W, finish_W, count_W, tokens_WC, logps_WC and suffix after them.
+    number of steps, then fed_W, finish_W, count_W, tokens_WC, logps_WC, kept_WCK (None if it is
+    not recorded) and suffix after them.
   """
   chunk, pad_id = options.chunk, options.pad_id
   columns_T = jnp.arange(suffix.columns)
@@ -324,21 +354,23 @@ def decode_chunk(options, weights, prompts, suffix, fed_W, count_W, finish_W, mo
   position_W = prompt_len_W - 1 + count_W
 
   def one(carry):
-    i, fed_W, finish_W, len_W, tokens_WC, logps_WC, suffix = carry
+    i, fed_W, finish_W, len_W, tokens_WC, logps_WC, kept_WCK, suffix = carry
     live_WT = ((columns_T[None, :] >= start_W[:, None]) & (columns_T[None, :] <= first + i))
     logits_WV, suffix = decoder.step(weights, options.config, fed_W, position_W + i, prompts,
                                      suffix, live_WT, first + i)
     if factor_T is not None:
       logits_WV = logits_WV / factor_T.at[count_W + i].get(mode="clip")[:, None]
-    drawn_W, logps_W = decoding.next_token(
+    drawn_W, logps_W, kept_WK = decoding.draw_kept(
         logits_WV, jax.lax.dynamic_index_in_dim(uniform_WC, i, 1, keepdims=False),
         **dict(options.rule))
     live_W = finish_W == RUNNING
     finish_W = jnp.where(live_W, _finish(options, drawn_W, count_W + i + 1, most_W), finish_W)
     write = jax.lax.dynamic_update_index_in_dim
+    if options.kept:
+      kept_WCK = write(kept_WCK, jnp.where(live_W[:, None], kept_WK, -1)[:, :options.kept], i, 1)
     return (i + 1, drawn_W, finish_W, len_W + live_W,
             write(tokens_WC, jnp.where(live_W, drawn_W, pad_id), i, 1),
-            write(logps_WC, jnp.where(live_W, logps_W, 0.0), i, 1), suffix)
+            write(logps_WC, jnp.where(live_W, logps_W, 0.0), i, 1), kept_WCK, suffix)
 
   def goes_on(carry):
     is_running = jnp.sum(carry[2] == RUNNING) > enough
@@ -349,13 +381,15 @@ def decode_chunk(options, weights, prompts, suffix, fed_W, count_W, finish_W, mo
   return jax.lax.while_loop(
       goes_on, one,
       (jnp.int32(0), fed_W, finish_W, count_W, jnp.full((w, chunk), pad_id, jnp.int32),
-       jnp.zeros((w, chunk), jnp.float32), suffix))
+       jnp.zeros((w, chunk), jnp.float32), _all_kept(options, w, chunk), suffix))
 
 
 def _finish(options, drawn_W, count_W, most_W):
   """How rows of `count_W` tokens end with the token that they have drawn, or RUNNING."""
-  ends_W = jnp.any(drawn_W[:, None] == np.asarray(options.eos_ids, np.int32)[None, :], axis=1)
-  return jnp.where(ends_W, _EOS, jnp.where(count_W == most_W, _LENGTH, RUNNING))
+  is_in = lambda ids: jnp.any(drawn_W[:, None] == np.asarray(ids, np.int32)[None, :], axis=1)
+  finish_W = jnp.where(count_W == most_W, _LENGTH, RUNNING)
+  if options.stop_ids: finish_W = jnp.where(is_in(options.stop_ids), _STOP, finish_W)
+  return jnp.where(is_in(options.eos_ids), _EOS, finish_W)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -364,7 +398,8 @@ def _rollouts(options, tokens_PX, prompt_P, rows, drawn):
       tokens_BS=jnp.concatenate(
           [jnp.repeat(tokens_PX, options.group, axis=0), drawn.tokens_BT], axis=1),
       prompt_len_B=rows.prompt_len_B, completion_len_B=drawn.len_B,
-      sampler_logps_BT=drawn.logps_BT, finish_B=drawn.finish_B, prompt_P=prompt_P)
+      sampler_logps_BT=drawn.logps_BT, finish_B=drawn.finish_B, prompt_P=prompt_P,
+      kept_BTK=drawn.kept_BTK)
 
 
 def _find_stopped(plans, drawn, cuts, stops, decode):
@@ -400,4 +435,6 @@ def _truncate(drawn, cuts, pad_id, fetch, put):
   is_in_BT = put(np.arange(drawn.tokens_BT.shape[1])[None, :] < len_B[:, None])
   return _Drawn(tokens_BT=jnp.where(is_in_BT, drawn.tokens_BT, pad_id),
                 logps_BT=jnp.where(is_in_BT, drawn.logps_BT, 0.0),
-                len_B=put(len_B), finish_B=put(finish_B))
+                len_B=put(len_B), finish_B=put(finish_B),
+                kept_BTK=None if drawn.kept_BTK is None else jnp.where(
+                    is_in_BT[..., None], drawn.kept_BTK, -1))

@@ -63,6 +63,6 @@ class Annotate:
 
   def _reward_greedy(self, state: records.TrainState, prompts: list[records.Prompt]) -> np.ndarray:
     """Rewards of the policy's greedy completions of the prompts."""
-    rollouts = self.sampling.greedy(state.join_params("policy"), prompts,
+    rollouts = self.sampling.baseline(state.join_params("policy"), prompts,
                                     rng.key(self.seed, "greedy"))
     return self.outcomes.rewards(prompts, rollouts)[:, 0]

@@ -247,7 +247,7 @@ class Collect:
     prompts = self.prompts.by_id([ids[i] for i in at])
     tokens_PX, len_P, prompt_P = hosts.fetch(self.sampling.encode(prompts))
     empty = padding.make_empty(tokens_PX, len_P, prompt_P, self.sizes.group,
-                               self.sizes.completion_tokens)
+                               self.sizes.completion_tokens, self.sampling.train.kept)
     rollouts = padding.put_last(empty, [rehearsed[p.id] for p in prompts],
                                 records.FINISH.index("eos"))
     is_stored_B = np.asarray(rollouts.completion_len_B) > 0

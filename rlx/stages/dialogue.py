@@ -33,7 +33,6 @@ class Options:
   cut_mark: str = key("episodes.cut_mark")
   seconds: float = key("episodes.seconds")
   overlap: float | None = key("episodes.overlap")
-  max_tokens: int = key("rollouts.max_tokens")
   max_error_rate: float = key("verifier.max_error_rate")
 
 
@@ -210,7 +209,7 @@ class Dialogues:
   """The environment of a run: its episodes' first texts, and the answers of those under way.
 
   Attributes:
-    sizes: options of `episodes.make`.
+    sizes: options of `episodes.make`, for the most tokens after the prompt of an episode.
   """
 
   def __init__(self, runner: runner_lib.Runner, options: Options, template: Callable):
@@ -250,10 +249,9 @@ class Dialogues:
     assert self._observations is not None, "start comes first"
     return self._observations
 
-  @property
-  def sizes(self) -> dict[str, Any]:
+  def sizes(self, max_tokens: int) -> dict[str, Any]:
     o = self._options
-    return dict(turns=o.turns, turn_tokens=o.turn_tokens or o.max_tokens, overlap=o.overlap,
+    return dict(turns=o.turns, turn_tokens=o.turn_tokens or max_tokens, overlap=o.overlap,
                 answer_tokens=self.observations.most)
 
   @contextlib.contextmanager

@@ -252,7 +252,8 @@ def noprompt_rows(completions: Ids, rollouts: Rollouts, tokenizer: Tokenizer, *,
   """Each completion after BOS alone (EOS if there is no BOS), without its prompt, as rollouts."""
   first = tokenizer.eos_ids[0] if tokenizer.bos_id is None else tokenizer.bos_id
   return trajectories.pairs([[first]] * len(completions), completions, tokenizer,
-                            rollouts.sampler_logps_BT.shape[1], bucket)
+                            rollouts.sampler_logps_BT.shape[1], bucket).replace(
+                                kept_BTK=rollouts.kept_BTK)
 
 
 @field(None, options=dict(token="likelihood.token", bucket="rollouts.bucket"))

@@ -50,7 +50,7 @@ def kl_ratio_B(passes: passes_lib.Passes, mismatched_rows: records.Rollouts) -> 
 
 @field(np.float32, where="model")
 def old_logps_BT(passes: passes_lib.Passes) -> jax.Array:
-  """Log-probs of the policy before its update, at the sampling temperature."""
+  """Log-probs of the policy before its update, of what was drawn from."""
   return passes.old("old_logps_BT")
 
 
@@ -81,9 +81,9 @@ def old_min_p_logps_BT(passes: passes_lib.Passes) -> jax.Array:
 
 @field(np.float32, where="model")
 def ref_logps_BT(passes: passes_lib.Passes) -> jax.Array:
-  """log pi_ref of the policy's KL, at the sampling temperature."""
+  """log pi_ref of the policy's KL, of what was drawn from."""
   return passes.logps("reference" if passes.state.kl_reference is None else "kl_reference",
-                      temperature=passes.options.temperature)
+                      is_drawn=True)
 
 
 @field(np.float32, where="model")
@@ -122,8 +122,8 @@ def step_answer_logps_BJM(passes: passes_lib.Passes, step_rows: list[records.Rol
 
 @field(np.float32, where="model")
 def noprompt_logps_BT(passes: passes_lib.Passes, noprompt_rows: records.Rollouts) -> jax.Array:
-  """Log-probs of the policy without the prompt, at the sampling temperature."""
-  return passes.score_rows("policy", noprompt_rows, passes.options.temperature)
+  """Log-probs of the policy without the prompt, as what was drawn from."""
+  return passes.score_rows("policy", noprompt_rows, is_drawn=True)
 
 
 @field(np.float32, where="model", needs={"likelihood.token": None})

@@ -28,17 +28,18 @@ def values(params: records.Params, config: transformer.DecoderConfig, rollouts: 
 
 @functools.cache  # Without defaults, and called by position: one entry for each combination.
 def compile_logps(config: transformer.DecoderConfig, temperature: float, parts: int, shards: int,
-                  more: tuple) -> jax.stages.Wrapped:
+                  more: tuple, among_kept: bool) -> jax.stages.Wrapped:
   """The compiled function (params, rollouts, plan) -> logps_BT of a model and temperature.
 
-  PRM and reference share it, so that equal weights give exactly equal log-probs. With
+  For `among_kept` see `logps.of_rollouts`. PRM and reference share it, so that equal weights give exactly equal log-probs. With
   `more` (see models/logps.distribution_statistics) it returns (logps_BT, *more).
   """
   def logps_of(params: records.Params, rollouts: records.Rollouts,
                plan: packing.Plan | None) -> jax.Array | tuple[jax.Array, ...]:
     def one(batch: tuple) -> jax.Array | tuple[jax.Array, ...]:
       logps_BT, _, *others = logps.of_rollouts(
-          params, config, *batch, temperature=temperature, with_entropy=False, statistics=more)
+          params, config, *batch, temperature=temperature, with_entropy=False, statistics=more,
+          among_kept=among_kept)
       return (logps_BT, *others) if more else logps_BT
     return learner_step.map_microbatches(one, (rollouts, plan), parts, shards)
   return jax.jit(logps_of)
@@ -124,28 +125,35 @@ class Passes:
   plan: Planner
   _done: dict = dataclasses.field(default_factory=dict, repr=False)
 
-  def logps(self, name: str, model: str = "policy", temperature: float = 1.0,
-            more: tuple = ()) -> Any:
-    """logps_BT of the TrainState's parameters `name`, or (logps_BT, *more) with `more`."""
-    wanted = name, model, temperature, more
+  def logps(self, name: str, model: str = "policy", more: tuple = (), *,
+            is_drawn: bool = False) -> Any:
+    """logps_BT of the TrainState's parameters `name`, or (logps_BT, *more) with `more`.
+
+    Args:
+      is_drawn: of the distribution that tokens are drawn from, at the sampling temperature and
+        among the tokens that the sampler kept; False: at temperature 1, among all tokens.
+    """
+    o, config = self.options, self.options.models[model]
+    temperature = o.temperature if is_drawn else 1.0
+    among_kept = is_drawn and self.rollouts.kept_BTK is not None
+    wanted = name, model, temperature, more, among_kept
     if wanted not in self._done:
-      o, config = self.options, self.options.models[model]
-      fn = compile_logps(config, temperature, o.parts, o.shards, more)
+      fn = compile_logps(config, temperature, o.parts, o.shards, more, among_kept)
       self._done[wanted] = fn(self.state.join_params(name), self.rollouts,
                               self.plan(config, o.parts))
     return self._done[wanted]
 
   def prm_reference(self) -> jax.Array:
-    """log pi_ref of the PRM's log-ratio (prm.reference), at temperature 1 like log pi_phi."""
+    """log pi_ref of the PRM's log-ratio (prm.reference), at temperature 1 and among all tokens, as log pi_phi."""
     if self.options.prm_reference == "self": return self.logps("prm_reference", "prm")
     return self.logps("policy" if self.options.prm_reference == "policy" else "reference")
 
   def old(self, name: str) -> jax.Array:
     """The policy's field `name` before its update; one pass computes all such fields."""
     o = self.options
-    if not o.statistics: return self.logps("policy", temperature=o.temperature)
+    if not o.statistics: return self.logps("policy", is_drawn=True)
     names, specs = zip(*o.statistics)
-    arrays = self.logps("policy", temperature=o.temperature, more=specs)
+    arrays = self.logps("policy", more=specs, is_drawn=True)
     return dict(zip(("old_logps_BT", *names), arrays))[name]
 
   def values(self, name: str = "value", model: str = "policy",
@@ -160,12 +168,14 @@ class Passes:
     """scores_BT of a PRM with a head; the rollouts have one more token after each completion."""
     return self.values("prm", "prm", self.options.head_parts)[:, 1:]
 
-  def score_rows(self, name: str, rows: records.Rollouts, temperature: float = 1.0) -> jax.Array:
-    """logps_BT of the policy's model on other rollouts (numpy)."""
+  def score_rows(self, name: str, rows: records.Rollouts, *,
+                 is_drawn: bool = False) -> jax.Array:
+    """logps_BT of the policy's model on other rollouts (numpy); `is_drawn` as in `logps`."""
     o, config = self.options, self.options.models["policy"]
     parts = math.gcd(o.parts, len(rows.tokens_BS) // o.shards)
     plan = Planner(rows, o.mesh, o.pack)(config, parts)
-    return compile_logps(config, temperature, parts, o.shards, ())(
+    return compile_logps(config, o.temperature if is_drawn else 1.0, parts, o.shards, (),
+                         is_drawn and rows.kept_BTK is not None)(
         self.state.join_params(name), sharding.place_rows(rows, o.mesh), plan)
 
   def answers(self, rows: records.Rollouts) -> jax.Array:

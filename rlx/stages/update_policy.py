@@ -168,7 +168,7 @@ class UpdatePolicy:
     names, specs = zip(*self.statistics) if self.statistics else ((), ())
     given = dict(zip(("logps_BT", "entropy_BT", *names), logps.of_rollouts(
         params, self.learner.config, part.rollouts, part.plan, temperature=self.temperature,
-        statistics=specs)))
+        statistics=specs, among_kept=True)))
     if not self._reads_self: return given
     # The token after the completion, at temperature 1 except for the normaliser.
     self_logps_B = self.temperature * jnp.take_along_axis(

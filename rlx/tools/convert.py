@@ -6,10 +6,10 @@
   rlx convert source=Qwen2.5-72B to=Qwen2.5-72B-rlx format=rlx
 
 The source is a Hugging Face directory or hf:OWNER/NAME, a .gguf file or a wheel that contains
-one, a model in the format of rlx, or the workdir of a run. Of a run the newest intact checkpoint
-is converted, with its adapters merged or in the format of PEFT. transformers and vLLM load a
-Hugging Face directory; orbax restores the stacked tree of format=rlx into any sharding. Both
-formats are valid as model.path and prm.path.
+one, a model in the format of rlx, a folder of PEFT adapters, or the workdir of a run. Of a run the
+newest intact checkpoint is converted, with its adapters merged or in the format of PEFT.
+transformers and vLLM load a Hugging Face directory; orbax restores the stacked tree of format=rlx
+into any sharding. Both formats are valid as model.path and prm.path.
 
 Streams one tensor at a time; the model need not fit in RAM. Output is written atomically: it is
 in DIR.part until it is complete.
@@ -126,7 +126,7 @@ def load_run(workdir, name="policy"):
   """
   source = _run_source(pathlib.Path(workdir), name, False)
   config, params_ = tables.load(source.config, source.leaves, "float32")
-  text = tokenizer.load(source.folder)
+  text = weights.load_tokenizer(source.folder)
   return weights.match_tokens(config, text, source.folder), params_, text
 
 
@@ -153,10 +153,13 @@ def _run_source(workdir, name, is_peft):
   dtype = next(iter(trained.values())).dtype.name if is_peft else c["model.param_dtype"]
   config = dataclasses.replace(config, param_dtype=dtype)
   start, rank, alpha = hub.folder(c[key]), c["lora.rank"], c["lora.alpha"]
-  source = Source(config, hf_config, trained, start, eos_ids=tokenizer.load(start).eos_ids)
+  source = Source(config, hf_config, trained, start, eos_ids=weights.load_tokenizer(start).eos_ids)
   if not rank:
     params.check(trained, config, workdir)
     return source
+  if is_peft and weights.kind(start) == "peft":
+    raise ValueError(f"adapters='peft': the run of source={str(workdir)!r} started from the "
+                     f"adapters of {key}={c[key]!r}, and a base is a whole model; write merged.")
   adapters_io.check(trained, leaves, rank, workdir)
   return source._replace(
       adapters=trained, lora=dict(rank=rank, alpha=alpha), leaves={} if is_peft else
@@ -174,7 +177,8 @@ def _check_room(leaves, config, tokens, to):
 
 def _write_tokenizer(folder, source, padded):
   """Writes the tokenizer's files and generation_config.json."""
-  if weights.kind(source.folder) == "gguf": tokenizer.load(source.folder).save(folder)
+  if weights.kind(source.folder) in ("gguf", "peft"):
+    weights.load_tokenizer(source.folder).save(folder)
   else:
     for file in source.folder.iterdir():
       if file.suffix in _TEXTS and file.name not in _NOT_COPIED and file.is_file():

@@ -58,8 +58,8 @@ def main(config: keys.Config, *, examples: str = "2", json: str | None = None) -
       for each reason why prompts are dropped.
     json: file for the figures and examples.
   Returns:
-    {"train", "eval"} -> dict(rows, used, dropped, tokens, examples); `tokens` has the quantiles of
-    the lengths of prompts and demonstrations.
+    {"train", "eval", "eval.sets.NAME"} -> dict(rows, used, dropped, tokens, examples); `tokens`
+    has the quantiles of the lengths of prompts and demonstrations.
   Raises:
     ValueError: the config or a row is refused, with the line that `rlx train` prints; what was
       read before is printed first.
@@ -88,8 +88,8 @@ def main(config: keys.Config, *, examples: str = "2", json: str | None = None) -
 
 def _load(config: keys.Config, texts: texts_lib.Texts
           ) -> tuple[dict[str, Split], ValueError | None]:
-  """({"train", "eval"}: Split, the refusal that ended the reading or None)."""
-  splits = dict(train=Split(), eval=Split())
+  """({"train", "eval", "eval.sets.NAME"}: Split, the refusal that ended the reading or None)."""
+  splits = {name: Split() for name in ("train", "eval", *_name_sets(config))}
   note = lambda name, *args: splits[name].note(*args)
   try:
     if config.model.path is None:  # Of `rlx sft`, which needs no prompts for a draw.
@@ -102,9 +102,12 @@ def _load(config: keys.Config, texts: texts_lib.Texts
       with contextlib.suppress(ValueError):
         build_prompts.load_prompts(config, texts, ("train",), report=note)
     return splits, e
+  held_out, by_set = build_prompts.split_sets(config, loaded[1])
   for name, used, key, most in (
       ("train", loaded[0], "prompts.limit", config.prompts.limit),
-      ("eval", loaded[1], "eval.prompts", config.eval.prompts)):
+      ("eval", held_out, "eval.prompts", config.eval.prompts),
+      *((key, by_set[key.rpartition(".")[2]], f"{key}.prompts", part.eval.prompts)
+        for key, part in _name_sets(config).items())):
     split, ids = splits[name], {p.id for p in used}
     gone = {p.id for prompts in split.dropped.values() for p in prompts}
     split.used = used
@@ -140,7 +143,13 @@ def _describe(config: keys.Config, texts: texts_lib.Texts, dialogues: dialogue.D
                 for p in (used or split.rows)[:examples]])
 
 
+def _name_sets(config: keys.Config) -> dict[str, keys.Config]:
+  """{"eval.sets.NAME": its config}."""
+  return {f"eval.sets.{name}": part for name, part in build_prompts.list_eval_sets(config).items()}
+
+
 def _source(config: keys.Config, name: str) -> str:
+  config = _name_sets(config).get(name, config)
   return "; ".join(
       f"{f'{source}: ' if source else ''}{part.prompts.source}, split "
       + (part.prompts.split if name == "train" else part.eval.split or "none")

@@ -155,7 +155,7 @@ def first_batch(run: build.Run, has_prm: bool = False,
                       for r in (rows, np.arange(sizes.rows) % len(rows)))
   outcome_PG = run.outcomes(prompts, rollouts)
   passes = passes_lib.make_passes(run.passes, state, placed.rows())
-  logps_BT = hosts.fetch(passes.logps("policy", temperature=run.passes.temperature))[rows]
+  logps_BT = hosts.fetch(passes.logps("policy", is_drawn=True))[rows]
   if not (has_prm and process_terms(run)): return prompts, rollouts, outcome_PG, logps_BT, None
   prm_BT, ref_BT = hosts.fetch((passes.logps("prm", "prm"), passes.prm_reference()))
   ratio_BT = np.where(rollouts.action_BT, (prm_BT - ref_BT)[rows], 0.0)

@@ -39,10 +39,10 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
 
   Returns:
     {metric: dict(mean, low, high, ...)}, which is also written to <workdir>/evaluate.json:
-    "sampled" and "greedy" accuracy, and as "greedy/NAME" that of a source of a mixture; the metrics
-    of `at_k`; "difficulty/VALUE"; "no_answer" and "truncated", shares of completions; "length" in
-    tokens; and under "prm" the metrics of prm_sets.py for each of eval.prm_sets. Intervals are 95%:
-    Wilson's over prompts for shares (`accuracy.interval`), percentile bootstrap over prompts or
+    "sampled" and "greedy" accuracy, and as "greedy/NAME" that of a source of a mixture or
+    of a set of eval.sets; the metrics of `at_k`; "difficulty/VALUE"; "no_answer" and "truncated",
+    shares of completions; "length" in tokens; and under "prm" the metrics of prm_sets.py for each
+    of eval.prm_sets. Intervals are 95%: Wilson's over prompts for shares (`accuracy.interval`), percentile bootstrap over prompts or
     problems for "length" and "prm".
   """
   workdir, options = pathlib.Path(workdir), options_lib.read_options(Options, config)
@@ -81,7 +81,7 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
   metrics: dict[str, Any] = {"sampled": accuracy.interval(outcome_PG)}
   for source, x_PG in accuracy.split_by_source(outcome_PG, run.eval_prompts).items():
     metrics[f"sampled/{source}"] = accuracy.interval(x_PG)
-  metrics |= rl.measure_accuracy(run, state, "evaluate", 1, ("greedy",))
+  metrics |= rl.measure_accuracy(run, state, "evaluate", 1, ("greedy",), ("greedy", "sampled"))
   metrics |= at_k_lib.at_k(outcome_PG, answers, scores)
   if difficulty_P:
     metrics |= {f"difficulty/{value}": x for value, x in accuracy.measure_by(

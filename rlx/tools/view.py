@@ -28,7 +28,8 @@ from rlx.evals import calibration
 from rlx.io import curves, metrics as io_metrics, refusals, report as report_lib, run_folder
 
 NUMBERS = {"log_ratio": "log-ratio", "advantages": "advantage"}  # Numbers shown for each token.
-ENDS = dict(eos="ended", length="cut off at rollouts.max_tokens", stop="ended by rollouts.stops",
+ENDS = dict(eos="ended", length="cut off at rollouts.max_tokens",
+            stop="ended by rollouts.stops or rollouts.stop_ids",
             environment="the environment failed")
 LEVELS = 4       # Shades of colour for each sign.
 TOKENS = 30_000  # Tokens on a page, about 100 bytes each, so that the page opens on a phone.

@@ -117,6 +117,35 @@ def test_statistics_of_the_distribution(params, batch, tied):
                  few, (unused[0], unused[1][:2]))
 
 
+@pytest.mark.parametrize("chunk", [6, 1000])
+def test_among_kept_tokens(params, batch, chunk):
+  """Values and gradients in float64 against the softmax of the kept logits; where no tokens are
+  given, of all."""
+  with jax.enable_x64(True):
+    config, draw = dataclasses.replace(CONFIG, dtype="float64"), np.random.default_rng(2)
+    hidden, weights_2BT = draw.normal(size=(B, T, 16)), draw.normal(size=(2, B, T))
+    targets, mask = batch[0][:, X:], batch[2][:, X:]
+    kept_BTK = np.stack([targets, *draw.integers(-1, V, (3, B, T))], axis=2)
+    kept_BTK[0, ::2] = -1
+    params = dict(embed=dict(w_VD=np.asarray(params["embed"]["w_VD"], np.float64)))
+    def plain(params, hidden):
+      z = transformer.logits(params, config, hidden) / 0.7
+      is_kept = (kept_BTK[..., None] == np.arange(V)).any(2) | (kept_BTK < 0).all(2)[..., None]
+      all_logps = jax.nn.log_softmax(jnp.where(is_kept, z, -1e30))
+      chosen = jnp.take_along_axis(all_logps, targets[..., None], -1)[..., 0]
+      return chosen, -jnp.sum(jnp.where(is_kept, jnp.exp(all_logps) * all_logps, 0), -1)
+    def chunked(params, hidden):
+      return logps.from_hidden(params, config, hidden, targets, mask, temperature=0.7,
+                               chunk=chunk, kept_BTK=kept_BTK.astype(np.int32))
+    def computed(fn):
+      def loss(params, hidden):
+        out = [jnp.where(mask, x, 0) for x in fn(params, hidden)]
+        return sum(jnp.sum(w * x) for w, x in zip(weights_2BT, out)), out
+      return jax.jit(jax.grad(loss, argnums=(0, 1), has_aux=True))(params, hidden)
+    jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-11),
+                 computed(chunked), computed(plain))
+
+
 def test_padding_is_selected_away(params):
   """NaN hidden states on padding change neither values nor gradients."""
   mask = np.array([[True, True, False]])

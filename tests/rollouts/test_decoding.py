@@ -31,7 +31,7 @@ def test_truncate(options, kept):
 
 
 def kept_by_sorting(logits_V, top_k=0, top_p=1.0, min_p=0.0):
-  """The tokens that `truncate` keeps, in float64."""
+  """The tokens that `truncate` keeps, in float64; no two are alike."""
   p_V, order = np.exp(np.float64(logits_V) - logits_V.max()), np.argsort(-logits_V, kind="stable")
   least = p_V[order[top_k - 1]] if top_k else 0
   p_V = np.where(p_V >= least, p_V, 0)
@@ -65,7 +65,7 @@ def test_a_large_vocabulary_is_cut_as_if_it_were_sorted(options, spread):
   assert np.abs(counts_BV - n * cut_BV / cut_BV.sum(1, keepdims=True)).max() < 1.01
   assert not counts_BV[~kept_BV].any()
   np.testing.assert_allclose(logps_UB, np.take_along_axis(
-      np.log(p_BV / p_BV.sum(1, keepdims=True)), np.asarray(tokens_UB).T, 1).T, atol=1e-5)
+      np.log(p_BV / cut_BV.sum(1, keepdims=True)), np.asarray(tokens_UB).T, 1).T, atol=1e-5)
 
 
 @pytest.mark.parametrize("options, sorts", [
@@ -115,12 +115,34 @@ def test_draw_never_takes_a_token_without_mass():
   assert set(out.tolist()) == {1, 3}
 
 
-def test_logps_are_those_before_truncation():
-  tokens_B, logps_B = decoding.next_token(
-      jnp.array(LOGITS), jnp.array([.5]), temperature=2.0, top_k=1)
-  p = np.sqrt(np.exp(LOGITS[0]))
-  assert tokens_B.tolist() == [1]
-  np.testing.assert_allclose(logps_B, [np.log(p[1] / p.sum())], rtol=1e-6)
+@pytest.mark.parametrize("options", [
+    dict(), dict(top_k=5), dict(top_p=.7), dict(min_p=.2), dict(top_k=6, top_p=.8, min_p=.05)],
+    ids=str)
+def test_logps_are_those_of_the_distribution_that_200_000_draws_have(options):
+  n, logits_V = 200_000, np.random.default_rng(0).normal(size=12).astype(np.float32) * 2
+  uniforms_B = np.random.default_rng(1).uniform(size=n).astype(np.float32)
+  tokens_B, logps_B, kept_BK = map(np.asarray, decoding.draw_kept(
+      jnp.repeat(logits_V[None], n, 0), uniforms_B, temperature=1.5, **options))
+  seen_V = np.bincount(tokens_B, minlength=12) / n
+  said_V = np.zeros(12)
+  said_V[tokens_B] = np.exp(logps_B)
+  np.testing.assert_allclose(said_V.sum(), 1, atol=1e-5)  # Each token that is kept was drawn.
+  np.testing.assert_allclose(seen_V, said_V, atol=5 * np.sqrt(.25 / n))
+  kept_V = kept_by_sorting(logits_V / 1.5, **options)
+  np.testing.assert_array_equal(seen_V > 0, kept_V)
+  if "top_k" in options:
+    np.testing.assert_array_equal(np.sort(kept_BK[0])[-kept_V.sum():], np.flatnonzero(kept_V))
+    assert (kept_BK[0] >= 0).sum() == kept_V.sum() and (kept_BK == kept_BK[0]).all()
+  else: assert kept_BK.item() is None
+
+
+def test_top_k_keeps_k_of_equal_tokens():
+  logits_BV = np.zeros((1, 128 * 9), np.float32)
+  logits_BV[0, [300, 900]] = 1
+  *_, kept_BK = decoding.draw_kept(logits_BV, np.array([.5], np.float32), temperature=1., top_k=4)
+  assert kept_BK.tolist() == [[300, 900, 0, 1]]
+  assert np.flatnonzero(np.isfinite(decoding.truncate(logits_BV, top_k=4))[0]).tolist() == [
+      0, 1, 300, 900]
 
 
 def test_greedy_is_argmax_at_temperature_one():

@@ -47,10 +47,10 @@ def _sampler(**options):
       eos_ids=(EOS,), pad_id=PAD, decode=lambda ids: ",".join(map(str, ids)) + ",") | options)
 
 
-def _sample(params, answers=None, width=5, **options):
+def _sample(params, answers=None, width=5, most_P=None, **options):
   tokens, lengths = padding.pad_left(PROMPTS, width, PAD)
   return _sampler(**options)(params, tokens, lengths, IDS, rng.key(0, "sample", STEP),
-                             answers or Answers())
+                             answers or Answers(), None, None, most_P)
 
 
 @functools.cache
@@ -58,7 +58,7 @@ def _next_token(**rule):
   return test_sampler._next_by_forward(**dict(temperature=1.0) | rule)
 
 
-def _by_hand(params, p, g, stops=(), **rule):
+def _by_hand(params, p, g, stops=(), stop_ids=(), most=T, **rule):
   """(ids, turns, log-probs, rewards, finish) of an episode, without any cache."""
   key = jax.random.fold_in(jax.random.fold_in(rng.key(0, "sample", STEP), IDS[p]), g)
   row, ids, turns, logps, rewards = PROMPTS[p], [], [], [], []
@@ -75,31 +75,36 @@ def _by_hand(params, p, g, stops=(), **rule):
       text = "".join(f"{i}," for i in action)
       if any(stop in text for stop in stops): finish = "stop"
       elif action[-1] == EOS: finish = "eos"
-      elif len(ids) == T: return ids, turns, logps, rewards, "length"
+      elif action[-1] in stop_ids: finish = "stop"
+      elif len(ids) == most: return ids, turns, logps, rewards, "length"
       elif len(action) == TURN: finish = "length"
     answer = _answer(p * GROUP + g, action)
     rewards[-1] = answer.reward
     if not answer.is_known: return ids, turns, logps, rewards, "environment"
     if answer.ids is None: return ids, turns, logps, rewards, finish
     n = len(answer.ids)
-    if turn + 1 == TURNS or len(ids) + n >= T: return ids, turns, logps, rewards, "length"
+    if turn + 1 == TURNS or len(ids) + n >= most: return ids, turns, logps, rewards, "length"
     ids, turns = ids + answer.ids, turns + [-1] * n
     logps, rewards = logps + [0.0] * n, rewards + [np.nan] * n
   raise AssertionError
 
 
-@pytest.mark.parametrize("rule, stops, options", [
-    ({}, (), {}), ({}, (STOP,), dict(slots=2)),
-    (dict(temperature=0.7, top_k=3), (), dict(slots=4, chunk=T))],
-                         ids=["plain", "stops", "moving"])
-def test_equals_full_forward_passes(params, rule, stops, options):
+@pytest.mark.parametrize("rule, stops, options, most", [
+    ({}, (), {}, (T, T, T)), ({}, (STOP,), dict(slots=2), (T, T, T)),
+    (dict(temperature=0.7, top_k=3), (), dict(slots=4, chunk=T), (T, T, T)),
+    ({}, (), dict(stop_ids=(3, 7)), (8, T, 1)), ({}, (), dict(slots=2, stop_ids=(2,)), (3, 14, T))],
+                         ids=["plain", "stops", "moving", "limits", "limits, moving"])
+def test_equals_full_forward_passes(params, rule, stops, options, most):
   answers = Answers()
-  out = _sample(params, answers, **rule, stops=stops, **options)
+  out = _sample(params, answers, **rule, stops=stops, keeps=True, **options,
+                most_P=np.array(most, np.int32))
+  test_sampler.compare_with_trainer(params, out, **rule)
   seen = set()
   for p in range(len(PROMPTS)):
     for g in range(GROUP):
       b = p * GROUP + g
-      ids, turns, logps, rewards, finish = _by_hand(params, p, g, stops, **rule)
+      ids, turns, logps, rewards, finish = _by_hand(
+          params, p, g, stops, options.get("stop_ids", ()), most[p], **rule)
       n = out.completion_len_B[b]
       assert out.completions_BT[b, :n].tolist() == ids
       assert out.turn_BT[b, :n].tolist() == turns and (out.turn_BT[b, n:] == -1).all()
@@ -108,7 +113,7 @@ def test_equals_full_forward_passes(params, rule, stops, options):
       assert records.FINISH[out.finish_B[b]] == finish
       assert (out.completions_BT[b, n:] == PAD).all()
       seen |= {("turns", max(turns)), finish}
-  assert len(seen) > 3  # Episodes of several lengths and ends.
+  assert len(seen) > 2 + (min(most) == T)  # Episodes of several lengths and ends.
 
 
 @pytest.mark.parametrize("change", [

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rlx.core import records, rng
-from rlx.models import transformer
+from rlx.models import logps, transformer
 from rlx.rollouts import decoding, padding, sampler, slots
 
 # One layer has a window, which ends within prompts and completions.
@@ -75,11 +75,22 @@ def _by_hand(params, prompt, prompt_id, g, rule):
   return row[0, n:n + len(logps_)].tolist(), logps_
 
 
+def compare_with_trainer(params, out, temperature=1.0, top_k=0):
+  """The trainer's log-probs are among the tokens that the sampler kept."""
+  trained_BT, _ = jax.jit(lambda params, rows: logps.of_rollouts(
+      params, CONFIG, rows, temperature=temperature, among_kept=True))(params, out.rows())
+  np.testing.assert_allclose(np.where(out.action_BT, trained_BT, 0), out.sampler_logps_BT,
+                             atol=2e-5)
+  if not top_k: assert out.kept_BTK is None
+  else: assert ((out.kept_BTK >= 0).sum(-1) == top_k * out.action_BT).all()
+
+
 @pytest.mark.parametrize("rule, options, more", [
     ({}, {}, ()), (dict(temperature=0.7, top_k=3), MOVING, (np.ones(T, np.float32),))],
                          ids=["plain", "moving"])
 def test_equals_full_forward_passes(params, rule, options, more):
-  out = _sample(params, *more, **rule, **options)
+  out = _sample(params, *more, **rule, **options, keeps=True)
+  compare_with_trainer(params, out, **rule)
   completions = padding.completions(out)
   for p in range(3):
     for g in range(2):
@@ -89,6 +100,29 @@ def test_equals_full_forward_passes(params, rule, options, more):
       np.testing.assert_allclose(out.sampler_logps_BT[b, :len(ids)], logps_, atol=1e-5)
       assert records.FINISH[out.finish_B[b]] == ("eos" if ids[-1] == EOS else "length")
   assert len({tuple(c) for c in completions}) > 2  # Not all alike.
+
+
+@pytest.mark.parametrize("stop_ids", [(), (3, 7)])
+@pytest.mark.parametrize("change", [{}, dict(chunk=3), MOVING], ids=str)
+def test_a_prompt_has_its_own_limit_and_tokens_stop(params, change, stop_ids):
+  """What is drawn is as without them, up to the limit or the first such token, without a program
+  more."""
+  whole, (sample, _) = _sample(params), _sampler(stop_ids=stop_ids, **change)
+  assert not {3, 7} <= {EOS} and any({3, 7} & set(ids) for ids in padding.completions(whole))
+  programs = lambda: [fn._cache_size() for fn in (sampler._start, sampler._move, sampler._advance)]
+  sample(*_arguments(params), None, None, np.full(3, T, np.int32))
+  before = programs()
+  for most_P in (np.array([4, T, 1], np.int32), np.array([2, 7, 11], np.int32)):
+    out = jax.device_get(sample(*_arguments(params), None, None, most_P))
+    for b, (ids, found) in enumerate(zip(*map(padding.completions, (whole, out)))):
+      stops = [i + 1 for i, token in enumerate(ids) if token in stop_ids]
+      n = min(most_P[b // 2], len(ids), *stops)
+      assert found == ids[:n]
+      assert records.FINISH[out.finish_B[b]] == (
+          "eos" if ids[n - 1] == EOS else "stop" if n in stops else "length")
+    assert out.tokens_BS.shape == whole.tokens_BS.shape
+  if "slots" not in change: assert programs()[0] == before[0]
+  assert programs()[2] - before[2] <= (0 if not change else 2)
 
 
 @pytest.mark.parametrize("change", [dict(chunk=T - 1, width=9), MOVING], ids=str)

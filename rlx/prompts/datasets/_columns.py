@@ -4,7 +4,8 @@ from rlx.prompts import columns as columns_lib
 
 
 def prompts(name, rows, split, *, question="question", answer="answer",
-            verifier="math_answer.final", meta=(), tools=None):
+            verifier="math_answer.final", meta=(), tools=None,
+            max_tokens=None):
   """Rows -> Prompts; ids are <name>/<split>/<row number>.
 
   Args:
@@ -14,6 +15,8 @@ def prompts(name, rows, split, *, question="question", answer="answer",
       that names it.
     meta: columns that are copied to the prompts' meta, such as the difficulty.
     tools: column of tools that the chat template describes.
+    max_tokens: column of the most tokens of a completion, at most rollouts.max_tokens; a row
+      without a value has that.
   """
   meta = meta.split(",") if isinstance(meta, str) else meta
   for i, row in enumerate(rows):
@@ -30,4 +33,5 @@ def prompts(name, rows, split, *, question="question", answer="answer",
         verifier=verifier if {".", ":"} & set(verifier) else read(
             "verifier", verifier, columns_lib.read_answers)[0],
         meta={column: read("meta", column) for column in meta},
-        tools=read("tools", tools, columns_lib.read_tools) if tools else ())
+        tools=read("tools", tools, columns_lib.read_tools) if tools else (),
+        max_tokens=read("max_tokens", max_tokens, columns_lib.read_limit) if max_tokens else None)

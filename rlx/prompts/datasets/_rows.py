@@ -1,9 +1,11 @@
 """The rows given to `rlx.train`, which rlx/build/own_data.py writes into the folder of the run."""
+import dataclasses
+
 from rlx.core import records
 from rlx.prompts import columns as columns_lib
 
 
-def prompts(rows, split, *, verifier=""):
+def prompts(rows, split, *, verifier="", max_tokens=None):
   """Rows {"id", "split", "columns"} -> Prompts.
 
   The meta of a prompt has the columns of its row, and a copy of them under the key `row`.
@@ -12,9 +14,15 @@ def prompts(rows, split, *, verifier=""):
     verifier: the reward function of all rows, which reads the columns as they are; "": each row
       names a verifier in the column `verifier`, which compares with the column `answer`. With an
       environment that gives the reward it needs none.
+    max_tokens: column of the most tokens of a completion.
   """
   del split
-  for row in rows: yield read_row(row["columns"], row["id"], verifier)
+  for row in rows:
+    limit = None if not max_tokens else columns_lib.read_limit(
+        columns_lib.find(row["columns"], max_tokens, row["id"], "prompts.columns.max_tokens"),
+        f"{row['id']}: column {max_tokens!r}")
+    yield dataclasses.replace(
+        read_row(row["columns"], row["id"], verifier), max_tokens=limit)
 
 
 def read_row(columns: dict, name: str, verifier: str) -> records.Prompt:
