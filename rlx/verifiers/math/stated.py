@@ -35,7 +35,8 @@ _SINCE = re.compile(r"\(\s*(?:since|because)\b[^()]*\)", re.IGNORECASE)
 # A unit behind a number; "in" is one only where nothing follows it.
 _UNIT = re.compile(
     r"[\s*(]*((?:(?:square|cubic|sq)\s+)?(?!in\s+\w)[A-Za-z]+"
-    r"(?:\s*(?:\^\s*\{?-?\d\}?|[²³])|\s*/\s*[A-Za-z]+|\s+per\s+[A-Za-z]+)*|[\u3400-\u9fff]{1,6}(?:/[\u3400-\u9fff]{1,4})?)")
+    r"(?:\s*(?:\^\s*\{?-?\d\}?|[²³])|\s*/\s*[A-Za-z]+|\s+per\s+[A-Za-z]+)*"
+    r"|[\u3400-\u9fff]{1,6}(?:/[\u3400-\u9fff]{1,4})?)")
 _LEADS_ON = re.compile(r"\b(?:or|(?<!equal )(?<!comes )(?<!amounts )to|through)\s*$")
 _SENTENCES = re.compile(r"(?<=[^\s\d.])[.!?]\s+|(?<=\d)[.!?]\s+(?=[A-Z])")
 # A stretch of mathematics: a formula in dollars, or parts and the white space between them.
