@@ -31,7 +31,8 @@ COMMANDS = {
                "check a config on its first batch, and the metrics of a run in workdir"),
     "data": ("rlx.tools.data:main", "CONFIG",
              "show prompts as the model reads them, their lengths, and what is dropped"),
-    "view": ("rlx.tools.view:main", "WORKDIR ...", "write a run's report, one HTML page"),
+    "view": ("rlx.tools.view:main", "WORKDIR ... [serve=PORT]",
+             "write a run's report, one HTML page, or show it while the run goes on"),
     "chat": ("rlx.api:run_chat", "MODEL", "talk to a model, or to the policy of a run's folder"),
     "convert": ("rlx.tools.convert:main", "source=MODEL to=FOLDER [key=value ...]",
                 "convert a run or a model to another format")}

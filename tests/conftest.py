@@ -42,6 +42,10 @@ SLOW = ("test_attacks", "test_loop", "test_pages", "test_hosts", "test_api", "te
         "test_golden", "test_attacks_asserts", "test_code_tests", "test_fuzz", "test_readme",
         "test_fields")
 
+# Files, and folders, of `pytest -m gpu`: what runs on the default device and depends on it.
+GPU = ("test_on_gpu", "losses", "rewards", "advantages", "test_decode", "test_logps", "test_packing",
+       "test_transformer", "test_decoding", "test_sampler")
+
 # Bytes of a process: when it has grown by the first, it drops, after a file, what it has
 # compiled; with the second, the file fails.
 MEMORY, TOO_MUCH = 1.5e9, 4e9
@@ -59,6 +63,8 @@ def pytest_addoption(parser):
 def pytest_collection_modifyitems(items):
   order = {stem: i for i, stem in enumerate(SLOW)}
   items.sort(key=lambda item: order.get(item.path.stem, len(order)))
+  for item in items:
+    if {item.path.stem, item.path.parent.name} & set(GPU): item.add_marker("gpu")
   # Tracing allocates many objects: with the default thresholds, the garbage collector takes an
   # eighth of the time, most of it for the modules imported so far.
   gc.freeze()

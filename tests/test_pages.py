@@ -29,7 +29,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 CANNOT = {
     r"python -m pip |git clone |curl |~/.local/bin/uv |source |cd ": "changes the machine",
     r"gcloud ": "needs a TPU VM",
-    r"(RLX_SMOLLM2=\S+ )?python -m pytest|bash .ci/run": "runs the tests",
+    r"([A-Z_0-9]+=\S* )*python -m pytest|bash .ci/run": "runs the tests",
     r"rlx preflight .* target=": "needs the compiler of TPUs, as tests/test_targets.py does",
     r"python -m experiments.bench.graders": "takes minutes; tests/experiments/bench has its parts",
     r"python -m experiments.claims": "takes minutes; tests/experiments/claims has its parts",

@@ -1,14 +1,19 @@
 """Work that is read from the text of compiled programs, against counts by hand."""
 
+import collections
+import logging
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from rlx.learner import programs, sharding
+from rlx.loops import rl
 from rlx.models import transformer
 from rlx.tools import preflight
-from tests import program_text
+from tests import program_text, tiny
 
 ONE = dict(data=1, fsdp=1, tensor=1)
 
@@ -152,3 +157,17 @@ def test_kernels_of_attention_count_what_the_mask_keeps(products, causal):
       "  ROOT %splash_mha_fwd.1 = bf16[4,6,512,64]{3,2,1,0} custom-call(%p.0, %p.1, %p.2), "
       'custom_call_target="tpu_custom_call"'), "}"])
   assert programs.work(text, ONE).flops == products * 2 * causal * 4 * 6 * 512 * 512 * 64
+
+
+def test_a_run_compiles_few_programs_and_each_once(tiny_files, tmp_path, caplog):
+  """Operations outside of jit are programs too."""
+  config = tiny.config(tiny_files, steps=2, learner__minibatches=1, prm__minibatches=1)
+  jax.clear_caches()  # Other tests of the process may have compiled the same ones.
+  with jax.log_compiles(), caplog.at_level(logging.WARNING, logger="jax"):
+    rl.train(config, tmp_path)
+  names = collections.Counter(
+      re.findall(r"^Compiling jit\((\w+)\)", "\n".join(caplog.messages), re.M))
+  assert names["step"] == names["init_fn"] == 2 and names["logps_of"] == names["_compute"] == 1
+  # Sampling, greedy and sampled evaluation.
+  assert names["_start"] == names["_advance"] == 3, names
+  assert names["_lay_out_layer"] == 1 and names.total() <= 36, names

@@ -1,10 +1,12 @@
 """The page of a run, from files written here."""
 import html.parser
+import http.client
 import json
 import math
 import re
 import shutil
 import subprocess
+import threading
 import types
 
 import numpy as np
@@ -353,3 +355,65 @@ def test_in_a_browser_nothing_runs_and_nothing_is_wider_than_a_phone(hostile, tm
       'this.contentDocument.documentElement; document.title = e.scrollWidth + \' \' '
       '+ e.clientWidth"></iframe>').split())
   assert wide <= frame <= 360
+
+
+@pytest.fixture
+def ask():
+  """Function (workdirs, path, host) -> (status, text) of a server of their pages."""
+  servers = []
+
+  def ask(workdirs, path="/", host=None):
+    servers.append(server := view.make_server(workdirs, 0))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+    headers = {"Host": host} if host else {}
+    connection.request("GET", path, headers=headers)
+    answer = connection.getresponse()
+    return answer.status, answer.read().decode()
+
+  yield ask
+  for server in servers:
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_served_page_follows_the_run_until_it_is_done(tmp_path, ask):
+  workdir = write(tmp_path / "run", [line(0)], [row(0)])
+  status, text = ask([workdir])
+  assert status == 200 and 'http-equiv="refresh"' in text and "1 of 100" in text
+  write(workdir, [line(0), line(1)], [row(0)])
+  assert "2 of 100" in ask([workdir])[1]
+  accuracy = dict(mean=0.5, low=0.4, high=0.6)
+  write(workdir, [line(0), line(1)], [row(0)], summary=dict(
+      steps=2, seed=0, before=dict(greedy=accuracy), after=dict(greedy=accuracy),
+      prm_accuracy=None, seconds=dict(total=1.0, to_first_step=0.5)))
+  assert "http-equiv" not in ask([workdir])[1]
+  assert "http-equiv" not in view.view(workdir).read_text()  # A file is not loaded again.
+
+
+def test_runs_are_served_side_by_side_to_this_machine_alone(tmp_path, ask):
+  runs = [write(tmp_path / name, [line(0)]) for name in ("a", '"><script>')]
+  status, text = ask(runs)
+  assert status == 200 and text.count("<iframe ") == 2
+  assert "<script>" not in text
+  assert ask(runs, "/1")[0] == 200 and ask(runs, "/2")[0] == 404
+  assert ask(runs, "/../a/config.json")[0] == 404
+  assert ask(runs, host="evil.example:80")[0] == 403
+  (runs[0] / "config.json").unlink()
+  assert ask(runs, "/0")[0] == 503
+
+
+@pytest.mark.parametrize("words, message", [
+    (("run", "serve=x"), "serve=x: a port"), (("run", "--serve=99999"), "serve=99999: a port"),
+    (("nowhere", "serve=0"), "no config.json"), (("serve=0",), "a run's folder is needed")])
+def test_what_cannot_be_served_is_refused(tmp_path, monkeypatch, words, message):
+  monkeypatch.chdir(tmp_path)
+  write(tmp_path / "run", [line(0)])
+  with pytest.raises(ValueError, match=message): view.main(*words)
+
+
+def test_a_port_that_is_taken_is_refused(tmp_path):
+  workdir = write(tmp_path / "run", [line(0)])
+  with view.make_server([workdir], 0) as server:
+    with pytest.raises(ValueError, match="take another port"):
+      view.main(str(workdir), f"serve={server.server_port}")

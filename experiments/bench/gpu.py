@@ -8,11 +8,11 @@
   determinism  whether processes, and a run that is killed and resumed, give the same bits
   gap          differences between the log-probs of sampler and trainer
   attention    one token's attention of a layer: in parts, as rlx's kernel, as the one in JAX
-  decode       sampling with Qwen2.5-0.5B's shape and random weights
-  update       log-probs and a GRPO update of that model
+  decode       sampling with Qwen2.5-0.5B's shape and random weights, also of ragged lengths
+  update       log-probs and a GRPO update of that model, and of one of 1.5B
   prime        whole steps of PRIME and RLOO, and their memory beside its estimate
   kernels      the kernels of decode and update, from a profiler's trace
-  tests        the golden cases and tests of pure functions
+  tests        `pytest -m gpu`
 
 Each figure is a JSON line on the screen and in DIR/gpu.jsonl. Each case is a process of its own: a
 crash ends that case alone, and peak memory is of that case. At the end DIR/cache.tar.* has the
@@ -74,12 +74,17 @@ CASES = dict(
     decode=(150, [dict(batch=rows, attention=attention, **chunk, **SHORT)
                   for rows, attention, chunk in (
                       (256, "auto", dict(chunk=512)), (64, "auto", dict(chunk=512)),
-                      (256, "blocks", dict(chunk=512)), (256, "auto", {}), (64, "auto", {}))]),
-    update=(200, [dict(batch=rows, micro=micro, attention=attention, prompt_len=256, new=new)
-                  for rows, micro, new in ((128, 16, 512), (16, 4, 3840))
+                      (256, "blocks", dict(chunk=512)), (256, "auto", {}), (64, "auto", {}))] + [
+        dict(impl="ragged", prompts=32, group=8, **SHORT)]),
+    update=(200, [dict(random=f"qwen2.5-{size}", batch=rows, micro=micro, attention=attention,
+                       prompt_len=256, new=new)
+                  for size, rows, micro, new in (
+                      ("0.5b", 128, 16, 512), ("0.5b", 16, 4, 3840), ("1.5b", 64, 8, 512))
                   for attention in ("cudnn", "blocks")]),
-    prime=(200, [dict(impl=impl, prompts=32, group=8, micro=16, chunk=512, **SHORT)
-                 for impl in ("prime", "rloo")]),
+    prime=(200, [dict(impl=impl, prompts=32, group=8, micro=16, chunk=512, attention=attention,
+                      **SHORT)
+                 # Blocks share the prompts of a group.
+                 for impl, attention in (("prime", "auto"), ("rloo", "auto"), ("rloo", "blocks"))]),
     kernels=(100, [dict(task="gen", batch=256, chunk=512, **SHORT)] + [
         dict(task="upd", batch=128, micro=16, attention=attention, **SHORT)
         for attention in ("cudnn", "blocks")]),
@@ -240,8 +245,8 @@ def attention(args, batch, prompt_len, new):
     yield line if name == "jax" else line | dict(difference=float(np.abs(out - first).max()))
 
 
-def decode(args, **sizes):
-  return measured(options_of(args, "gen", **sizes))
+def decode(args, impl="", **sizes):
+  return measured(options_of(args, "gen", impl, **sizes))
 
 
 def update(args, **sizes):
@@ -277,10 +282,11 @@ def measured(args, reps=3):
   line = dict(s=took(best), parts=best.get("stages", best["s"]), tokens=best["tokens"],
               tokens_per_s=best["tokens"] / took(best),
               estimated_mb=info.get("estimated_mb"), **bench.memory())
-  if args.task == "gen": line["ms_per_step"] = 1e3 * took(best) / args.new
+  lengths = best.get("lengths") or [args.new] * bench.rows_of(args)
+  if args.task == "gen": line["ms_per_step"] = 1e3 * took(best) / max(lengths)
   if peaks_ := roofline.PEAKS.get(jax.devices()[0].device_kind):
     config = transformer.DecoderConfig(**info["config"])
-    line |= bench.limits_of(args, config, [[args.new] * bench.rows_of(args)], [took(best)],
+    line |= bench.limits_of(args, config, [lengths], [took(best)],
                             dict(peak=peaks_[0], bandwidth={"0": peaks_[2]}))
     if args.task == "upd":  # Three of its five passes; the limit's fraction is the MFU of all.
       line["gradient_mfu"] = 0.6 * line["flops"] / best["s"]["grad"] / peaks_[0]
@@ -335,30 +341,22 @@ def summary(spans, steps, most=15):
 
 
 def tests(args):
-  """Runs the tests; those that fail once more with exact float32 products."""
-  where = ["tests/losses"] if args.small else [
-      "tests/test_golden.py", *(f"tests/{x}" for x in (
-          "losses", "rewards", "advantages", "models", "rollouts"))]
+  """Runs the tests that are meant for a GPU."""
   env = dict(os.environ, XLA_PYTHON_CLIENT_MEM_FRACTION="0.08",
              JAX_COMPILATION_CACHE_DIR=str(args.scratch / "cache-tests"))  # Many small programs.
   if not args.small: env.setdefault("XLA_FLAGS", "")  # Those of conftest.py are for CPUs.
-  for precision in ("default", "highest"):
-    seconds = (0.75 if precision == "default" else 0.2) * args.limit
-    log = args.scratch / f"tests-{precision}.txt"
-    with log.open("w") as f, contextlib.suppress(subprocess.TimeoutExpired):
-      subprocess.run(
-          [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-vv", "-n",
-           "2" if args.small else "8", "--dist", "worksteal", *where], cwd=bench.ROOT,
-          env=env | dict(JAX_DEFAULT_MATMUL_PRECISION=precision), stdout=f, stderr=f,
-          timeout=seconds)
-    text = log.read_text()
-    found = collections.defaultdict(set)
-    for outcome, name in re.findall(r"\] (PASSED|FAILED|ERROR|SKIPPED) (tests/.*)", text):
-      found[outcome.lower()].add(name.strip())
-    where = sorted(found["failed"] | found["error"])
-    yield dict(precision=precision, failing=where, last_line=text.splitlines()[-1:],
-               **{k: len(v) for k, v in found.items()})
-    if not where: return
+  log = args.scratch / "tests.txt"
+  with log.open("w") as f, contextlib.suppress(subprocess.TimeoutExpired):
+    subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-vv", "-m", "gpu", "-n",
+         *(["2", "tests/losses"] if args.small else ["8", "--dist", "worksteal"])],
+        cwd=bench.ROOT, env=env, stdout=f, stderr=f, timeout=0.95 * args.limit)
+  text = log.read_text()
+  found = collections.defaultdict(set)
+  for outcome, name in re.findall(r"\] (PASSED|FAILED|ERROR|SKIPPED) (tests/.*)", text):
+    found[outcome.lower()].add(name.strip())
+  yield dict(failing=sorted(found["failed"] | found["error"]), last_line=text.splitlines()[-1:],
+             **{k: len(v) for k, v in found.items()})
 
 
 # ---- cases in turn

@@ -218,6 +218,7 @@ def finish(run: build.Run, s: session.Session, final_samples: int) -> dict[str, 
   ranked, varied = s.recent_mean("prm/accuracy"), s.recent_mean("prm/varied")
   summary = s.finish(
       before=s.host.initial_eval, after=after,
-      prm_accuracy=None if ranked is None else prm_metrics.take_out_ties(ranked, varied))
+      prm_accuracy=None if ranked is None or varied is None else
+      prm_metrics.take_out_ties(ranked, varied))
   if hosts.is_first(): report_lib.print_summary(summary, s.workdir)
   return summary

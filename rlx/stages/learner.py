@@ -86,7 +86,10 @@ class Learner:
       if score: scores.append(score(records.join(state.frozen, params), part))
       params, opt_state, measured, rows = program(params, opt_state, part, state.frozen)
       metrics.append(measured)
-    mean = {f"{self.name}/{k}": sum(m[k] for m in metrics) / len(metrics) for k in metrics[0]}
+    # Each operation outside of jit is a program to compile.
+    mean = metrics[0] if len(metrics) == 1 else {
+        k: sum(m[k] for m in metrics) / len(metrics) for k in metrics[0]}
+    mean = {f"{self.name}/{k}": x for k, x in mean.items()}
     # The next stage needs the memory that is free only after the transfer.
     if self.offload:
       opt_state = jax.block_until_ready(sharding.move_to_memory(opt_state, "pinned_host"))

@@ -1,9 +1,12 @@
 """Model fields of a batch, which forward passes compute on devices (passes.py)."""
+import functools
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlx.core import masked, records, rng
+from rlx.core import masked, records, rng, schedule
 from rlx.core.fields import field
 from rlx.stages import passes as passes_lib
 
@@ -17,7 +20,13 @@ def prm_ref_logps_BT(passes: passes_lib.Passes) -> jax.Array:
 @field(np.float32, where="model")
 def prm_beta_B(passes: passes_lib.Passes, outcome_B: jax.Array) -> jax.Array:
   """prm.beta, repeated in every row because batches are cut by rows."""
-  return jnp.full_like(outcome_B, passes.options.beta(passes.state.step))
+  return _repeat_scheduled(passes.options.beta, passes.state.step, outcome_B)
+
+
+# One program instead of one for each operation.
+@functools.partial(jax.jit, static_argnums=0)
+def _repeat_scheduled(value: schedule.Schedule, step: Any, like_B: jax.Array) -> jax.Array:
+  return jnp.full_like(like_B, value(step))
 
 
 @field(None, options=dict(group="rollouts.per_prompt"))

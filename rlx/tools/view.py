@@ -1,10 +1,17 @@
 """Writes an HTML report of a run: curves, completions with token rewards, calibration, config.
 
   rlx view runs/quickstart
+  rlx view runs/grpo runs/prime serve=8080
 
 Writes <workdir>/view.html for each folder given. The page needs neither network access nor
 JavaScript. It shows the content of the workdir's files, for finished and unfinished runs.
+With serve=PORT it is shown at http://127.0.0.1:PORT instead, to this machine alone, and loads
+itself again while a run goes on; several runs stand side by side.
 """
+import functools
+import html
+import http
+import http.server
 import itertools
 import json
 import math
@@ -28,6 +35,7 @@ LEVELS = 4       # Shades of colour for each sign.
 TOKENS = 30_000  # Tokens on a page, about 100 bytes each, so that the page opens on a phone.
 LONGEST = 2_000  # Tokens of a completion that are shown.
 UNFOLDED = 6     # Turns of an episode that is shown unfolded.
+REFRESH = 5      # Seconds after which the page of an unfinished run is loaded again.
 
 
 def view(workdir: str | os.PathLike) -> pathlib.Path:
@@ -36,19 +44,28 @@ def view(workdir: str | os.PathLike) -> pathlib.Path:
   Raises:
     ValueError: the folder is not the workdir of a run.
   """
+  path = pathlib.Path(workdir) / "view.html"
+  path.write_text(render(pathlib.Path(workdir)), encoding="utf-8", errors="replace")
+  return path
+
+
+def render(workdir: pathlib.Path, refresh: int | None = None) -> str:
+  """Returns the page of a run.
+
+  Args:
+    refresh: seconds after which a browser loads the page of an unfinished run again; None: never.
+  Raises:
+    ValueError: as `view`.
+  """
   import jinja2  # pylint: disable=g-import-not-at-top
   import markupsafe  # pylint: disable=g-import-not-at-top
-  workdir = pathlib.Path(workdir)
   if not (workdir / "config.json").exists():
     raise ValueError(f"{workdir}: no config.json there; name the --workdir of a run.")
   page = jinja2.Environment(
       autoescape=True, trim_blocks=True, lstrip_blocks=True,
       undefined=jinja2.StrictUndefined).from_string(
           pathlib.Path(__file__).with_suffix(".html").read_text(encoding="utf-8"))
-  path = workdir / "view.html"
-  path.write_text(page.render(page_content(workdir), svg=markupsafe.Markup), encoding="utf-8",
-                  errors="replace")
-  return path
+  return page.render(page_content(workdir), refresh=refresh, svg=markupsafe.Markup)
 
 
 def page_content(workdir: pathlib.Path) -> dict[str, Any]:
@@ -239,10 +256,87 @@ def _duration(seconds):
   return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def main(*workdirs: str) -> None:
-  """Writes the report of each workdir and prints its path."""
+def make_server(workdirs: list[pathlib.Path], port: int) -> http.server.ThreadingHTTPServer:
+  """A server of the pages of runs on the loopback interface; `serve_forever` starts it.
+
+  / is the page of a single run, or shows those of several side by side; /K is that of run K.
+
+  Args:
+    port: 0: any that is free.
+  """
+  server = http.server.ThreadingHTTPServer(
+      ("127.0.0.1", port), functools.partial(_Handler, workdirs))
+  server.daemon_threads = True
+  return server
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+  """Answers with pages that are made of the files as they are now."""
+
+  def __init__(self, workdirs, *args):
+    self.workdirs = workdirs
+    super().__init__(*args)
+
+  def do_GET(self):  # pylint: disable=invalid-name
+    # Another name would be a page elsewhere whose name was pointed to this machine.
+    host = self.headers.get("Host", "").rpartition(":")[0]
+    pages = {f"/{k}": workdir for k, workdir in enumerate(self.workdirs)}
+    if len(self.workdirs) == 1: pages["/"] = self.workdirs[0]
+    if host not in ("127.0.0.1", "localhost"): self._answer(http.HTTPStatus.FORBIDDEN, "")
+    elif self.path in pages: self._answer(*self._read(pages[self.path]))
+    elif self.path == "/": self._answer(http.HTTPStatus.OK, self._frames())
+    else: self._answer(http.HTTPStatus.NOT_FOUND, "")
+
+  def _read(self, workdir):
+    try:
+      return http.HTTPStatus.OK, render(workdir, REFRESH)
+    except (OSError, ValueError) as e:  # Such as a file that is being written.
+      return http.HTTPStatus.SERVICE_UNAVAILABLE, (
+          f"<meta http-equiv=refresh content={REFRESH}><p>{html.escape(str(e))}")
+
+  def _frames(self):
+    frames = "".join(f'<iframe src="/{k}" title="{html.escape(str(w), quote=True)}"></iframe>'
+                     for k, w in enumerate(self.workdirs))
+    return ('<!doctype html><html lang="en"><head><meta charset="utf-8"><title>runs</title><style>'
+            "body { margin: 0; display: flex; height: 100vh; flex-wrap: wrap } "
+            "iframe { flex: 1 1 20rem; border: 0; border-right: 1px solid #888; height: 100% }"
+            f"</style></head><body>{frames}</body></html>")
+
+  def _answer(self, status, text):
+    data = text.encode("utf-8", errors="replace")
+    self.send_response(status)
+    self.send_header("Content-Type", "text/html; charset=utf-8")
+    self.send_header("Content-Length", str(len(data)))
+    self.end_headers()
+    self.wfile.write(data)
+
+  def log_message(self, *args):
+    """Prints nothing for each request."""
+
+
+def main(*words: str) -> None:
+  """Writes the report of each workdir and prints its path, or serves them with serve=PORT."""
+  ports = [w.partition("=")[2] for w in words if w.lstrip("-").startswith("serve=")]
+  workdirs = [w for w in words if not w.lstrip("-").startswith("serve=")]
   if not workdirs: raise ValueError("rlx view WORKDIR ...: a run's folder is needed.")
+  if ports: return _serve([pathlib.Path(w) for w in workdirs], ports[-1])
   for workdir in workdirs:
     refusals.run_refusing(
         lambda: print(view(workdir)),  # pylint: disable=cell-var-from-loop
         workdir, again="nothing was written.")
+
+
+def _serve(workdirs: list[pathlib.Path], port: str) -> None:
+  """Shows the pages until Ctrl-C."""
+  for workdir in workdirs: render(workdir)  # Refuses what is no run before it listens.
+  if not port.isdigit() or int(port) > 65535:
+    raise ValueError(f"serve={port}: a port from 0 (any that is free) to 65535.")
+  try:
+    server = make_server(workdirs, int(port))
+  except OSError as e:
+    raise ValueError(f"serve={port}: {e.strerror}; take another port.") from e
+  print(f"http://127.0.0.1:{server.server_port}  (Ctrl-C ends it)", flush=True)
+  try:
+    server.serve_forever()
+  except KeyboardInterrupt:
+    pass

@@ -11,8 +11,8 @@ PASSAGE = " ".join(f"w{i}" for i in range(20))
 @pytest.mark.parametrize("text, score", [
     # Two different phrases of the 20; the same one twice counts once, in any case.
     ("First, I need to add. Thus 7, and thus 7.", 2 / 20),
-    # Whole words: neither "since" in "sincere" nor "thus" in "enthusiasm".
-    ("A sincere enthusiasm.", 0), ("", 0),
+    # Whole words: not "since" in "sincere", "thus" in "enthusiasm" or "wait" in "await".
+    ("A sincere enthusiasm, await it.", 0), ("", 0),
     # All of them: at most 1. A made-up turn of the user costs 1.
     ("\n".join(phrases.PHRASES), 1), ("\n".join(phrases.PHRASES) + " user: Why?", 0),
     # 19 words that come again are no passage of 20; of 23 passages one is there twice.
