@@ -115,7 +115,8 @@ def test_a_longer_limit_than_that_of_the_run_is_refused(files):
   with pytest.raises(ValueError, match="3 tokens for 'a/jsonl/test/0'; at most eval.sets.a.max_to"):
     build.build(config_of(files, eval__sets=dict(a=dict(max_tokens=2))))
   with pytest.raises(ValueError, match="^prompts.columns.max_tokens='lmit': row 0 of test has"):
-    build.build(config_of(files, prompts__columns=dict(max_tokens="lmit")))
+    build.build(config_of(files, prompts__columns=dict(
+        verifier="format.ascii_share", max_tokens="lmit")))
 
 
 def test_rows_of_a_call_have_limits(files, tmp_path):

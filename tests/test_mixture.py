@@ -186,7 +186,8 @@ def test_a_limit_is_of_its_source(files):
      "that is 8 different prompts of a draw of 12, and there are 3; lower it or prompts.per_step,"),
 ], ids=str)
 def test_refusals_are_one_line(files, mixture, message):
-  with pytest.raises(ValueError) as e: build.build(config_of(files, mixture))
+  with pytest.raises(ValueError) as e: build.build(config_of(
+      files, mixture, verifier__workers=1))
   assert str(e.value).startswith(message) and "\n" not in str(e.value)
 
 

@@ -165,8 +165,8 @@ def _texts_of_source(c: keys.Config, tokenizer: tokenizer_io.Tokenizer) -> texts
     raise ValueError(f"prompts.template.{unknown[0]}: no option of {c.prompts.template.name}, and "
                      f"the model's chat template never reads it; its variables are {there}.")
   ids = set(tokenizer.vocabulary.values())
-  if no_ids := [i for i in c.rollouts.stop_ids if i not in ids]:
-    raise ValueError(f"rollouts.stop_ids={tuple(c.rollouts.stop_ids)!r:.80}: {no_ids[0]} is no "
+  if outside := [i for i in c.rollouts.stop_ids if i not in ids]:
+    raise ValueError(f"rollouts.stop_ids={tuple(c.rollouts.stop_ids)!r:.80}: {outside[0]} is no "
                      f"token of the model, which has 0 to {max(ids)}.")
   return options_lib.read_options(
       texts_lib.Texts, c, stops=tuple(c.rollouts.stops), stop_ids=tuple(c.rollouts.stop_ids),

@@ -18,7 +18,7 @@ class Texts:
   tokenizer: tokenizer.Tokenizer
   template: resolve.UserFunction  # Prompt -> a text or chat messages
   stops: tuple[str, ...]       # texts that end a completion
-  stop_ids: tuple[int, ...] = key("rollouts.stop_ids")  # tokens that do
+  stop_ids: tuple[int, ...] = ()  # tokens that do
   step_separator: str | None = key("rollouts.step_separator")
   answer: str = key("eval.answer")  # regular expression whose last match is the answer
   thoughts: Sequence[str] = key("verifier.thoughts")  # in which no answer is stated
