@@ -197,7 +197,8 @@ def gap(args, model, **sizes):
       else:
         config, params, draw = bench.sampling(options_of(args, "gen", dtype=dtype, **sizes))
         rollouts = draw()
-        logps_BT = passes_lib.compile_logps(config, 1.0, 4, 1, (), False)(params, rollouts.rows(), None)
+        logps_BT = passes_lib.compile_logps(config, 1.0, 4, 1, (), False)(
+            params, rollouts.rows(), None)
       gap_N = np.abs(np.asarray(rollouts.sampler_logps_BT, float) - logps_BT)[
           np.asarray(rollouts.action_BT)]
     yield dict(dtype=dtype, precision=precision, tokens=len(gap_N), mean=gap_N.mean(),

@@ -27,7 +27,7 @@ from rlx.build import keys, load
 from rlx.core import options as options_lib, ranges
 from rlx.io import (
     adapters as adapters_io, checkpoint, hf, hub, params, refusals, strict_json, tables,
-    terminal, tokenizer, weights)
+    terminal, weights)
 
 DTYPES = ("float32", "bfloat16", "float16")
 # Suffixes of the files that are copied with the weights: tokenizer, chat template, licence.

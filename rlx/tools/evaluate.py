@@ -39,11 +39,11 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
 
   Returns:
     {metric: dict(mean, low, high, ...)}, which is also written to <workdir>/evaluate.json:
-    "sampled" and "greedy" accuracy, and as "greedy/NAME" that of a source of a mixture or
-    of a set of eval.sets; the metrics of `at_k`; "difficulty/VALUE"; "no_answer" and "truncated",
-    shares of completions; "length" in tokens; and under "prm" the metrics of prm_sets.py for each
-    of eval.prm_sets. Intervals are 95%: Wilson's over prompts for shares (`accuracy.interval`), percentile bootstrap over prompts or
-    problems for "length" and "prm".
+    "sampled" and "greedy" accuracy, and as "greedy/NAME" that of a source of a mixture or of a set
+    of eval.sets; the metrics of `at_k`; "difficulty/VALUE"; "no_answer" and "truncated", shares of
+    completions; "length" in tokens; and under "prm" the metrics of prm_sets.py for each of
+    eval.prm_sets. Intervals are 95%: Wilson's over prompts for shares (`accuracy.interval`),
+    percentile bootstrap over prompts or problems for "length" and "prm".
   """
   workdir, options = pathlib.Path(workdir), options_lib.read_options(Options, config)
   run = build.build(config, learns="")

@@ -49,6 +49,7 @@ from rlx.verifiers.math import agreement, forms, kinds, latex, questions, readin
 if TYPE_CHECKING: from rlx.core import records
 
 _ONE_IN_LIST = re.compile(r"""\s*\[\s*(['"])([^'"]*)\1\s*\]\s*""")  # ['12']
+_NAMED = re.compile(r"(?<![A-Za-z])([A-Za-z])\s*=\s*$")
 _MAX_CHARS = 2000  # A longer text is not an answer.
 _MAX_WORDS = 8     # Of a reference: with more it is prose.
 # A solution, a missing value, or the text that Python or JSON has for a list or object.
@@ -146,6 +147,10 @@ def _boxes_verdict(reference, text):
     groups = joined, _boxed.find_last_paragraph(text, boxes)
     texts = dict.fromkeys(", ".join(content for content, *_ in group) for group in groups)
     return max(_verdict(reference, t) for t in texts), end
+  if isinstance(reference.gold, kinds.Group) and len(joined) == len(reference.gold.items) > 1:
+    names = [_NAMED.search(text[max(0, start - 40):start]) for _, start, _ in joined]
+    if all(names) and sorted(named := [name[1] for name in names]) == named:  # x = 12 and y = 15
+      return _verdict(reference, f"({', '.join(content for content, *_ in joined)})"), end
   return min(_verdict(reference, t) for t in dict.fromkeys(c for c, *_ in joined)), end
 
 

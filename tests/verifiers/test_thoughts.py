@@ -26,8 +26,8 @@ def prompt(**meta): return dataclasses.replace(PROMPT, meta=meta)
     ("<thinks>5", "<thinks>5", {}), ("&lt;think&gt;5", "&lt;think&gt;5", {}),
     # In quotes it is text; an apostrophe is no quote.
     ("if a == '<think>': 5", "if a == '<think>': 5", {}), ("`</think>`5", "`</think>`5", {}),
-    ('r"<think>.*?</think>"5', 'r"<think>.*?</think>"5', {}), ("it's</think>don't 5", "don't 5", {}),
-    ("'I said</think>so' 5", "so' 5", {}), ("`3</think>5", "5", {}),
+    ('r"<think>.*?</think>"5', 'r"<think>.*?</think>"5', {}), ("`3</think>5", "5", {}),
+    ("it's</think>don't 5", "don't 5", {}), ("'I said</think>so' 5", "so' 5", {}),
     ("5", "", dict(begun="<|assistant|><think>")), ("3</think>5", "5", dict(begun="<think>")),
     ("5", "5", dict(begun="</think>")), ("5", "", dict(begun="<think>Let me see: ")),
     ("[THINK]3[/THINK]5", "5", dict(thoughts=("[THINK] [/THINK]",))),

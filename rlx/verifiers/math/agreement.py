@@ -364,9 +364,18 @@ def _same_either(gold, stated, question):
 
 
 def _same_colon(gold, stated, _):
-  return (isinstance(stated, kinds.Colon) and len(gold.parts) == len(stated.parts)
-          and (gold.suffix == stated.suffix or not gold.suffix or not stated.suffix)
-          and all(ex.is_equal(a, b) for a, b in zip(gold.parts, stated.parts)))
+  if not isinstance(stated, kinds.Colon) or len(gold.parts) != len(stated.parts) or (
+      gold.suffix != stated.suffix and gold.suffix and stated.suffix): return False
+  pairs = [(gold, stated)]
+  if gold.suffix != stated.suffix: pairs.append((_of_day(gold), _of_day(stated)))
+  return any(all(map(ex.is_equal, a.parts, b.parts)) for a, b in pairs)
+
+
+def _of_day(time):
+  """Returns 17:15 for 5:15 pm, and a time without am and pm as it is."""
+  hour, *others = time.parts
+  if not time.suffix or (number := ex.to_fraction(hour)) is None: return time
+  return kinds.Colon([ex.make_number(number % 12 + 12 * (time.suffix == "pm")), *others], "")
 
 
 def _same_based(gold, stated, question):

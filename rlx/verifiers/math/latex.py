@@ -34,6 +34,7 @@ _SPELLED = re.compile(rf"\\({'|'.join(_SPELLINGS)})(?![A-Za-z])")
 _WRAPPER = re.compile(
     r"\\(text(?:rm|bf|it|sf|tt|normal)?|mbox|hbox|math(?:rm|bf|it|sf|normal|tt)|operatorname\*?|"
     r"boldsymbol|bm|underline|boxed|fbox|emph|bold|ensuremath)\s*(?=\{)")
+_BARE_WRAPPER = re.compile(r"\\(math(?:rm|it|sf|normal|tt|bf(?!\s+[RZNQC]\b)))\s+([A-Za-z])\b")
 _GROUPED = re.compile(  # 1,234,567 and 1 234 567, with any separator.
     r"(?<![\d.,}])\d{1,3}(?:(?:,|\{,\}|\\[, ;:!>]|~|[ \u00a0\u2009\u202f])\d{3})+(?![\d,]*\d|\{)")
 _MIXED = re.compile(r"(?<![\d.^_}])(\d+)\s+(\d+)\s*/\s*(\d+)(?![\d.])")  # 3 1/2
@@ -164,6 +165,7 @@ def _unify_spelling(text):
   if len(dollars := re.findall(r"(?<!\\)\$", text)) % 2 == 0 and dollars:  # Formulas, not money.
     text = re.sub(r"(?<!\\)\$", " ", text)
   if "color" in text: text = re.sub(r"\\(?:text)?color\s*\{[^{}]*\}", " ", text)
+  if "\\math" in text: text = _BARE_WRAPPER.sub(r"\\\1{\2}", text)
   text = _unwrap(text)
   for pattern, new, needs in _LAYOUT:
     if needs in text: text = pattern.sub(new, text)

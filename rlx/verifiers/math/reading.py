@@ -17,7 +17,7 @@ _BEFORE_DIGITS = frozenset(["_", "{", "(", r"\to"]) | _SIGNS.keys()
 # Names that contain a number: f(-3), A^{-1}, f^{-1}(x).
 _NUMBERED_NAME = re.compile(
     r"[A-Za-z]\(-?[\d.]+(?:,-?[\d.]+)*\)|[A-Za-z]\^\{?(?:-1|T)\}?(?:\((?:[a-z]|-?\d+)\))?")
-_PREFIX = tables.phrase("prefix")
+_PREFIX, _QUANTITY = tables.phrase("prefix"), tables.phrase("quantity")
 _SENTENCE = tables.phrase("sentence")
 _DENIAL = tables.phrase("denial")
 _EXCEPT = tables.phrase("except")
@@ -31,7 +31,7 @@ _HEDGE = tables.phrase("hedge")
 # Without spaces: 1011_2, (1011)_2, 1011_(2), 1011_two, 1011 (base 2), 2A_16.
 _BASED = re.compile(r"\(?(?=[A-Z]*\d)([\dA-Z]+)\)?(?:_\(?(?:base)?|\(?(?:in)?base-?)"
                     r"(\d\d?|[a-z]+)\)?", re.ASCII)
-BASES = tables.TABLES["bases"]
+BASES, _NUMBERS = tables.TABLES["bases"], tables.TABLES["numbers"]
 _CONDITION = tables.phrase("condition")
 _OF_CONDITIONS = tables.phrase("of_conditions")
 _LISTED = re.compile(r",\s*(?:and\s+)?|\s+and\s+")
@@ -52,6 +52,7 @@ def parse_answer(text, question=kinds.NO_QUESTION, is_e_constant=False):
   as_words = normalize(text)
   if as_words in _NOTHING: return kinds.Set([])
   if as_words in _ALL: return reals.EVERYWHERE
+  if (number := number_of(as_words)) is not None: return kinds.Value(ex.parse([str(number)]))
   if (choice := _CHOICE.fullmatch(plain)) and choice[1].isupper(): return kinds.Choice(choice[1])
   if based := _BASED.fullmatch("".join(plain.split())):
     digits, base = based[1], BASES.get(based[2], based[2])
@@ -63,6 +64,14 @@ def parse_answer(text, question=kinds.NO_QUESTION, is_e_constant=False):
                                               is_e_constant), words)))
   except (Unreadable, RecursionError):
     return kinds.Text(as_words)
+
+
+def number_of(words):
+  """Returns the number below 100 that words such as "twelve" or "twenty-one" name, else None."""
+  first, _, second = words.partition("-" if "-" in words else " ")
+  tens, ones = (_NUMBERS.get(word) for word in (first, second or "zero"))
+  if not second: return tens
+  return tens + ones if None not in (tens, ones) and tens % 10 == 0 < ones < 10 < tens else None
 
 
 def choice_of(text):
@@ -123,7 +132,7 @@ def _without_prefix(tokens):
   n = next((i for i, token in enumerate(tokens) if token[0] != '"'), 0)
   if n > 1: tokens = ['"' + " ".join(token[1:] for token in tokens[:n]), *tokens[n:]]
   while len(tokens) > 1 and tokens[0][0] == '"' and not _DENIAL.search(tokens[0]) and (
-      _PREFIX.fullmatch(tokens[0][1:])
+      _PREFIX.fullmatch(tokens[0][1:]) or _QUANTITY.fullmatch(tokens[0][1:])
       or tokens[1] == ":" and tokens[0][1:].replace(" ", "").isalpha()):
     tokens = tokens[2:] if tokens[1] in (":", "=") else tokens[1:]
   return tokens
@@ -260,7 +269,11 @@ def _whole(tokens, words):
   if tokens == [r"\emptyset"]: return kinds.Set([])
   if tokens == [r"\R"]: return reals.EVERYWHERE
   if tokens[:2] == [r"\R", "-"]: return _difference(tokens[:1], tokens[2:], words)
-  if r"\begin" in tokens and tokens[-4:-3] == [r"\end"]: return _environment(tokens, words)
+  if r"\begin" in tokens:
+    i = tokens.index(r"\begin")
+    if tokens[i - 1:i] + tokens[-1:] in (["(", ")"], ["[", "]"]) and tokens[-5:-4] == [r"\end"]:
+      tokens = tokens[:i - 1] + tokens[i:-1]  # 2 ( \begin ... \end )
+    if tokens[-4:-3] == [r"\end"]: return _environment(tokens, words)
   if (inner := _without_transpose(tokens)) != tokens: return _transpose(_whole(inner, words))
   if len(tokens) > 3 and tokens[1] == "(" and re.fullmatch("[A-Z]", tokens[0]) and "," in tokens:
     inner = tokens[1:]  # P(1,2): the name of a point.

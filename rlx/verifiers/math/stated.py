@@ -1,7 +1,7 @@
 r"""Extracts the answer of a completion that has no \boxed{...}; `answer` lists the rules."""
 import re
 
-from rlx.verifiers.math import latex, tables, units
+from rlx.verifiers.math import latex, reading, tables, units
 
 MAX_LINE = 3000  # Characters of a line that are searched for mathematics.
 _MARK = tables.phrase("mark")
@@ -23,6 +23,8 @@ _COPULA = re.compile(r"\b(?:is|are|was|were|equals|gives|get|be)\b|[:=≈]")
 _PART_OF, _OF = tables.phrase("part_of"), tables.phrase("of")
 _NOT = re.compile(r"\b(?:not|never|cannot|\w+n't)\b(?:(?!\bbut\b)[^.,;:\n])*$", re.IGNORECASE)
 _CHOSEN, _OPEN = tables.phrase("chosen"), tables.phrase("open_choice")
+_LETTER = re.compile(r"(?<![A-Za-z'])[A-J](?![A-Za-z'])")
+_BOLD = re.compile(r"(\*\*|__)(\S.*?)\1")
 _WORDS_OF_NUMBERS = tables.TABLES["numbers"]
 _ORDINAL = re.compile(
     rf"\b({'|'.join(_WORDS_OF_NUMBERS)})[- ]({'|'.join(tables.TABLES['ordinals'])})s?\b",
@@ -33,7 +35,8 @@ _SINCE = re.compile(r"\(\s*(?:since|because)\b[^()]*\)", re.IGNORECASE)
 # A unit behind a number; "in" is one only where nothing follows it.
 _UNIT = re.compile(
     r"[\s*(]*((?:(?:square|cubic|sq)\s+)?(?!in\s+\w)[A-Za-z]+"
-    r"(?:\s*(?:\^\s*\{?-?\d\}?|[²³])|\s*/\s*[A-Za-z]+|\s+per\s+[A-Za-z]+)*|[\u3400-\u9fff]{1,6})")
+    r"(?:\s*(?:\^\s*\{?-?\d\}?|[²³])|\s*/\s*[A-Za-z]+|\s+per\s+[A-Za-z]+)*"
+    r"|[\u3400-\u9fff]{1,6}(?:/[\u3400-\u9fff]{1,4})?)")
 _LEADS_ON = re.compile(r"\b(?:or|(?<!equal )(?<!comes )(?<!amounts )to|through)\s*$")
 _SENTENCES = re.compile(r"(?<=[^\s\d.])[.!?]\s+|(?<=\d)[.!?]\s+(?=[A-Z])")
 # A stretch of mathematics: a formula in dollars, or parts and the white space between them.
@@ -115,7 +118,9 @@ def choice(text):
   if chosen is None or _OPEN.match(text, chosen.end()): return None
   before = text[max(0, chosen.start() - 200):chosen.start()]
   if _NO_ANSWER.search(before) or _NOT.search(before): return None
-  if _TAKEN_BACK.match(text, chosen.end()): return None
+  other = _LETTER.search(text, chosen.end())
+  if _TAKEN_BACK.search(text, chosen.end(), min(
+      other.start() if other else len(text), chosen.end() + 100)): return None
   return next(filter(None, chosen.groups()))
 
 
@@ -200,15 +205,20 @@ def _number(line, is_marked):
   """Returns the text of the number that a sentence states, None if it states none."""
   if _REFUSED.search(line): return None
   line = _LINE_LABEL.sub("", line)
-  line = _MINUS.sub("-", _DENIED.sub(" ", re.sub(r"(\*\*|__)(\S.*?)\1", r"\2", line))).strip()
+  bold = [b[2] for b in _BOLD.finditer(line) if re.match(r"[-\d$\\]", b[2])]
+  line = _MINUS.sub("-", _DENIED.sub(" ", _BOLD.sub(r"\2", line))).strip()
   if is_marked and _VALUE.search(short := _REASON.sub("", line)): line = short
   if not is_marked: line = _last_clause(line)
   if "=" in line.rstrip("= "): line, is_marked = _behind_equality(line), True
   filler = _FILLER.match(line).end()
+  if is_marked and (number := reading.number_of(
+      line[filler:].strip(" *_`.$").lower())) is not None: return str(number)
   stretches = _stretches(line)
   if not stretches: return None
   begins_with_it = is_marked and not line[filler:stretches[0][0]].strip(" *_`:")
   start, end = stretches[0 if begins_with_it else -1]
+  if not is_marked and len(bold) == 1:  # There are **10** primes below 30.
+    start, end = next((s for s in stretches if line.startswith(bold[0], s[0])), (start, end))
   before = line[:start]
   if _BOUND.search(before if start == stretches[0][0] else before[-40:]): return None
   phrase = before[max((m.end() for m in _COPULA.finditer(before)), default=0):]

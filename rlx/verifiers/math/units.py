@@ -18,6 +18,7 @@ _ASKED_QUANTITY = tables.phrase("asked_quantity")
 _QUANTITIES = {name: powers for names, powers in tables.TABLES["quantities"].items()
                for name in names.split()}
 _CHINESE = {"平方": "square ", "立方": "cubic ", "每": "/"}
+_SPEEDS = {"mph": "mile/hour", "kph": "km/hour"}
 _PERCENT = ("%", "percent", "per cent", "percents")
 _NO_UNIT = tables.words("no_unit")
 # {name: (quantity, size)}; a counted thing, such as an apple, is a quantity of its own.
@@ -32,7 +33,7 @@ _KNOWN |= {word: (word, fractions.Fraction(1)) for word in tables.words("counted
 
 def is_name(word):
   """Tells whether a word of two letters or more is the name of a unit."""
-  return len(word) > 1 and _measure(word) is not None
+  return len(word) > 1 and (_measure(word) is not None or word.lower() in _SPEEDS)
 
 
 def scale(words):
@@ -61,7 +62,7 @@ def parse_unit(words, context=frozenset()):
   if words in ("M", "B", "T"): return None
   if words == "K" and not context & {"k", "kelvin", "temperature"}: return None
   words = re.sub(r"[{}()]|\\cdot", " ", words.lower())
-  words = words.replace("mph", "mile/hour").replace("kph", "km/hour")
+  for name, new in _SPEEDS.items(): words = words.replace(name, new)
   words = re.sub(r"\bdegrees?\s+(?=celsius|fahrenheit|kelvin)", "", words)
   if not words.isascii():
     for name, new in _CHINESE.items(): words = words.replace(name, new)
