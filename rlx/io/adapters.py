@@ -109,10 +109,9 @@ class _Added:
     return x
 
   def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-    x = np.asarray(self.leaf, np.float32)
-    x = x if x.flags.writeable else x.copy()
-    for at, read in self.parts.items(): x[at] += read()
-    return x.astype(np.float32 if dtype is None else dtype, copy=False)
+    x = np.array(self.leaf, np.float32 if dtype is None else dtype)
+    for at in self.parts: x[at] = self[at]  # A layer at a time, and rounded once.
+    return x
 
 
 def add_peft(path: pathlib.Path, config: transformer.DecoderConfig, hf: dict,
