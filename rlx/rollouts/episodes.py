@@ -104,7 +104,8 @@ class _Rows:
 
 def make(config, *, group, max_tokens, turn_tokens, turns, answer_tokens, chunk, slots=None,
          overlap=None, temperature=1.0, top_k=0, top_p=1.0, min_p=0.0, eos_ids=(), pad_id=0,
-         stops=(), decode=None, keeps=False, lay_out=None, fetch=jax.device_get, put=jax.device_put):
+         stops=(), decode=None, keeps=False, lay_out=None, fetch=jax.device_get,
+         put=jax.device_put):
   """Builds `sample(params, tokens_PX, prompt_len_P, prompt_P, key, answers, factor_T, weights)`.
 
   The result is Rollouts (numpy) with turn_BT, turn_rewards_BT and verdict_B. finish_B says how the

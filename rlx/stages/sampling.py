@@ -74,9 +74,10 @@ class Sampler:
   @property
   def _options(self) -> dict[str, Any]:
     tokenizer = self.texts.tokenizer
-    return dict(self.rule, keeps=self.keeps, max_tokens=self.texts.completion_tokens, chunk=self.chunk,
-                eos_ids=tokenizer.eos_ids, pad_id=tokenizer.pad_id, group=self.group,
-                slots=self.slots, **(self.dialogues.sizes if self.dialogues else {}))
+    return dict(self.rule, keeps=self.keeps, max_tokens=self.texts.completion_tokens,
+                chunk=self.chunk, eos_ids=tokenizer.eos_ids, pad_id=tokenizer.pad_id,
+                group=self.group, slots=self.slots,
+                **(self.dialogues.sizes if self.dialogues else {}))
 
   @property
   def kept(self) -> int:
