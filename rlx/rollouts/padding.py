@@ -12,15 +12,16 @@ _EOS = records.FINISH.index("eos")  # Empty completions end with this: they are 
 
 
 def bucket(n: int, smallest: int) -> int:
-  """The smallest of `smallest`, 2 `smallest`, 4 `smallest`, ... that is >= n.
+  """The smallest of `smallest`, 4 `smallest`, 16 `smallest`, ... that is >= n.
 
-  Each width that a run meets is compiled, so that they double.
+  Each width that a run meets is compiled, so that they are few; packing skips the padding.
 
   Example:
     >>> padding.bucket(17, 8)
     32
   """
-  return smallest << max(-(-n // smallest) - 1, 0).bit_length()
+  while smallest < n: smallest *= 4
+  return smallest
 
 
 def list_widths(most: int, multiple: int) -> list[int]:

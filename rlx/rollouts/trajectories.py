@@ -69,7 +69,7 @@ def pairs(prompts, completions, tokenizer, width, bucket):
 
   Args:
     width: columns of the completions.
-    bucket: prompts are padded to it or, if one is longer, to 2, 4, ... times as much.
+    bucket: prompts are padded to it or, if one is longer, to 4, 16, ... times as much.
   """
   return rows(prompts, [[("action", list(ids))] for ids in completions],
               prompt_width=padding.bucket(max(map(len, prompts)), bucket), width=width,
