@@ -332,7 +332,8 @@ def declared():
       # mesh.fsdp. None: as many as fit into memory; a resumed run keeps the number of its first
       # start (versions.json).
       slots=Option(placeholder(int), LENGTH),
-      bucket=Option(16, LENGTH),           # training pads completions to a multiple of this length
+      # Without learner.pack training pads completions to one of eight multiples of this length.
+      bucket=Option(16, LENGTH),
       decoding=_decoding(1.0),
       # Factor of decoding.temperature by position and iteration, for training rollouts: a function
       # in rlx/rollouts/anneal.py; None: off.

@@ -156,7 +156,7 @@ def _sample(model, loaded, prompts, per_prompt, max_tokens, temperature, seed):
   draw = sampler.make(config, group=per_prompt, max_tokens=max_tokens, chunk=min(max_tokens, 64),
                       temperature=temperature, eos_ids=tokenizer.eos_ids, pad_id=tokenizer.pad_id)
   rollouts = hosts.fetch(draw(
-      params, *padding.pad_left(ids, padding.bucket(longest, _COLUMNS), tokenizer.pad_id),
+      params, *padding.pad_left(ids, _round_up(longest), tokenizer.pad_id),
       np.arange(len(ids), dtype=np.uint32), rng.key(seed, "sample")))
   completions = [
       dict(text=tokenizer.decode(tokens), tokens=tokenizer.pieces(tokens),
@@ -213,7 +213,7 @@ def score(model: str, reference: str | None, texts: Sequence[tuple[Any, str]], *
   # Each shape is a program: there are few, because rows and columns are rounded up.
   fill = (1 << (len(texts) - 1).bit_length()) - len(texts)
   rows = trajectories.pairs(prompts + prompts[:1] * fill, completions + completions[:1] * fill,
-                            tokenizer, padding.bucket(longest, _COLUMNS), _COLUMNS)
+                            tokenizer, _round_up(longest), _round_up(max(map(len, prompts))))
   # The same function in every call, so that jax finds what it compiled for an earlier one.
   run = jax.jit(logps.of_rollouts, static_argnames=("config", "with_entropy"))
   logps_BT, ref_logps_BT = (
@@ -221,6 +221,11 @@ def score(model: str, reference: str | None, texts: Sequence[tuple[Any, str]], *
       for config, params in ((config, params), (ref_config, ref_params)))
   return [dict(tokens=tokenizer.pieces(ids), rewards=rewards_T[:len(ids)].tolist())
           for ids, rewards_T in zip(completions, beta * (logps_BT - ref_logps_BT))]
+
+
+def _round_up(tokens: int) -> int:
+  """The number of columns for so many tokens."""
+  return -(-tokens // _COLUMNS) * _COLUMNS
 
 
 def chat(model: str, *, max_tokens: int = 256, temperature: float = 1.0, seed: int = 0) -> None:

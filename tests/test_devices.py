@@ -135,7 +135,7 @@ def test_data_parallel_reduces_gradients_and_gathers_nothing(model):
 
 def test_packed_rows_stay_on_their_device(model, monkeypatch):
   """As without packing, layers are gathered and gradients are summed, and that is all."""
-  monkeypatch.setattr(packing, "_WIDTHS", ())  # So that trunks are stored apart.
+  monkeypatch.setattr(packing, "_SIZES", ((True, 1, 1),))  # So that trunks are stored apart.
   assert {kind for kind, _ in collectives(compiled_update(model, packed=True, data=8))} == {
       "all-reduce"}
   packed, padded = (collectives(compiled_update(model, packed=x, fsdp=8)) for x in (True, False))

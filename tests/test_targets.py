@@ -237,7 +237,9 @@ def test_a_token_is_drawn_in_two_passes_over_the_logits(options):
   program = programs._Program(text, dict(mesh.shape), None)
   passes = [program._traffic(program.entry, op) / (4 * b * v)
             for op in program.computations[program.entry] if op.kind != "conditional"]
-  assert sum(map(round, passes)) == 3 and sum(passes) < 3.9, passes  # The first one writes them.
+  # The first one writes them; with top_k the other finds the blocks of the most likely tokens.
+  most = 2 if "top_k" in options else 3
+  assert sum(map(round, passes)) == most and sum(passes) < most + 0.9, passes
 
 
 @needs("libtpu")

@@ -31,8 +31,8 @@ def get_config(arg, name, *, alphabet, environment, options, wrong_rate, turns, 
   c.episodes.observation_tokens, c.episodes.cut_mark = observation_tokens, ";"
   c.rollouts.max_tokens = total_tokens
   c.rollouts.chunk, c.rollouts.bucket = 16, 32
-  # Trajectories of one width are one program. Packed ones, of many sizes, would be compiled for
-  # longer than they save.
+  # Trajectories of one width are one program. Packed ones, of up to eight sizes, would be
+  # compiled for longer than they save.
   c.learner.pack = False
   c.rollouts.step_separator = "<turn>"
   c.steps, c.prompts.per_step, c.rollouts.per_prompt = steps, per_step, 8

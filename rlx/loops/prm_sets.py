@@ -126,7 +126,8 @@ def score(run: build.Run, state: records.TrainState, prompts: Sequence[list[int]
     columns: see `step_rewards`.
   """
   n, size = len(prompts), run.sizes.rows
-  longest = [padding.bucket(max(map(len, x)), run.sizes.bucket) for x in (prompts, completions)]
+  multiple = run.sizes.bucket
+  longest = [-(-max(map(len, x)) // multiple) * multiple for x in (prompts, completions)]
   parts = []
   for chosen in padding.batches(range(n), size):  # Repeated rows fill the last part.
     take = lambda x: [x[i] for i in chosen]  # pylint: disable=cell-var-from-loop

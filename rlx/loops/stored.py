@@ -277,7 +277,7 @@ def batch(groups: list[list[Completion]], step: int,
     draw = np.random.default_rng([run.passes.seed, rng.number("train_prm"), i // n])
     rows += fill_group(groups[draw.permutation(n)[i % n]], sizes.group)
   rollouts = padding.trim(run.texts.rollouts([x.prompt for x in rows], [x.ids for x in rows]),
-                          sizes.bucket)
+                          sizes.multiple)
   labels_BT = np.full(rollouts.sampler_logps_BT.shape, np.nan, np.float32)
   if any(x.labels for x in rows):
     for labels_T, x, columns in zip(labels_BT, rows, run.texts.step_columns([x.ids for x in rows])):

@@ -17,22 +17,28 @@ predictor.
 
   Y packed rows   C columns of a packed row   U completion tokens of the batch, in one list
 
-Y C is rounded up to eighths of the size of the padded batch and U to quarters, so that a run
-compiles few shapes. Source: sequence packing, Krell et al. 2021, arXiv:2107.02027.
+C, Y and U are one of eight sizes, which follow from the size of the padded batch alone: whatever
+lengths do, a run compiles each program at most eight times. Source: sequence packing, Krell et al.
+2021, arXiv:2107.02027.
 """
-import functools
+import math
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlx.models import size, transformer
+from rlx.models import transformer
 
 
-# Widths of packed rows that hold their trunks, in multiples of S. More widths would fit slightly
-# better, but each shape that a run meets is compiled.
-_WIDTHS = 1, 1.5, 2.5, 4
+# The sizes of a plan: (whether trunks are apart, C as a part of T with trunks apart and of S
+# otherwise, Y C as a share of the padded batch). Most steps of a run are near the middle: there
+# sizes are close to each other, and one is for rows that are all short.
+_SIZES = ((True, 1, 1), (True, 1, 0.79), (True, 1, 0.56), (False, 1, 0.44), (False, 1, 0.35),
+          (False, 1, 0.25), (False, 1, 0.18), (False, 2, 0.0625))
+# (C as a share of S, U as a share of B T) where each row has a packed row of its own.
+_ALONE = ((1, 1), (1, 0.5), (0.9, 0.45), (0.8, 0.4), (0.7, 0.4), (0.5, 0.25), (0.3, 0.125),
+          (0.2, 0.08))
 
 
 class Plan(NamedTuple):
@@ -51,6 +57,19 @@ class Plan(NamedTuple):
   apart_Y: Any = None   # packed row -> its trunk among these; any if the row is empty
 
 
+class _Size(NamedTuple):
+  """Numbers of slots of a microbatch: P trunks apart of X columns, Y packed rows of C, U tokens."""
+  p: int
+  y: int
+  c: int
+  u: int
+
+  def cost(self, d_model, x):
+    """What decides between sizes, see `plan`."""
+    return (self.p * x * (4 * d_model + x)
+            + self.y * self.c * (4 * d_model + self.c + x * bool(self.p)))
+
+
 class _Layout(NamedTuple):
   """Where the trunk and the branch of each row begin, among P X + Y C slots of a microbatch."""
   p: int  # trunks that are stored apart: all of them, or 0
@@ -60,23 +79,18 @@ class _Layout(NamedTuple):
   trunk_at_B: Any
   branch_at_B: Any
 
-  def blocks(self, x):
-    """(rows, columns, keys of each query) of the trunks and of the packed rows."""
-    return (self.p, x, x), (self.y, self.c, self.c + x * bool(self.p))
-
 
 def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, config, *,
          parts=1, trunk_B=None):
   """The cheapest Plan for rows of these lengths, on the host.
 
   Rows stay in their microbatch. A row needs all its tokens but the last, which predicts nothing;
-  without a completion it needs none. C is S times one of _WIDTHS, or T with trunks apart. The
-  cost of a layout is
+  without a completion it needs none. The cost of a size is
 
     Y C (4 D + C)                        matrices + attention: scores, keys per token
     P X (4 D + X) + Y C (4 D + X + C)    with trunks apart
 
-  and layouts that take more memory than the padded batch are excluded.
+  No size takes more memory than the padded batch.
 
   Args:
     prompt_len_B, completion_len_B: numpy, tokens.
@@ -92,17 +106,10 @@ def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, config,
   row_B = np.arange(n)
   first_B = row_B // rows * rows  # of its microbatch
   if trunk_B is None or config.attention != "blocks": trunk_B = row_B
-  layouts = [_lay_out_together(prompt_len_B, completion_len_B, trunk_B, rows, s, int(s * k))
-             for k in _WIDTHS]
-  if config.attention == "cudnn":
-    layouts = [_lay_out_alone(prompt_len_B, completion_len_B, rows, s)]
-  if (trunk_B != row_B).any():
-    layouts.append(_lay_out_apart(completion_len_B, trunk_B, rows, prompt_width, completion_width))
-  total = lambda layout, cost: sum(cost(*block) for block in layout.blocks(prompt_width))
-  memory = functools.partial(size.layer_bytes, config)
-  p, y, c, trunk_B, trunk_at_B, branch_at_B = min(
-      (x for x in layouts if total(x, memory) <= memory(rows, s, s)),
-      key=lambda x: total(x, lambda rows, width, keys: rows * width * (4 * config.d_model + keys)))
+  lengths = prompt_len_B, completion_len_B
+  counts = completion_len_B.reshape(parts, rows).sum(axis=1)
+  size, (p, y, c, trunk_B, trunk_at_B, branch_at_B) = _choose(
+      lengths, trunk_B, rows, prompt_width, completion_width, counts.max(), config)
   before = p * prompt_width
 
   source, trunk = np.full((2, parts, before + y * c), -1, np.int32)
@@ -123,11 +130,9 @@ def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, config,
     apart = dict(apart_PX=source[:, :before].reshape(-1, prompt_width), apart_Y=apart_Y.ravel())
   source, trunk, slot = source[:, before:], trunk[:, before:], slot - before
 
-  counts = completion_len_B.reshape(parts, rows).sum(axis=1)
   u = np.arange(len(b)) - np.repeat(np.cumsum(counts) - counts, counts)
   column = (b - first_B[b]) * completion_width + t
-  listed = _round_up(counts.max(), rows * completion_width, 4)
-  state, target = np.full((2, parts, listed), -1, np.int32)
+  state, target = np.full((2, parts, size.u), -1, np.int32)
   by_slot = np.full_like(source, -1)
   by_column = np.full((parts, rows * completion_width), -1, np.int32)
   state[part, u], by_slot[part, slot] = slot, u
@@ -137,6 +142,55 @@ def plan(prompt_len_B, completion_len_B, prompt_width, completion_width, config,
               by_column.reshape(-1, completion_width), **apart)
 
 
+def list_sizes(rows, prompt_width, completion_width, groups=None, is_alone=False):
+  """The sizes that plans of microbatches of `rows` rows have, at most eight; the first is for all.
+
+  Args:
+    groups: P, number of trunks that are stored apart; None: each row has its own prompt.
+    is_alone: whether each row has a packed row of its own.
+  """
+  s, full = prompt_width + completion_width, rows * completion_width
+  if is_alone:
+    return [_Size(0, rows, min(math.ceil(s * width / 8) * 8, s), math.ceil(full * share))
+            for width, share in _ALONE]
+  sizes = []
+  for is_apart, divisor, share in _SIZES:
+    is_apart = is_apart and groups is not None
+    most = completion_width if is_apart else s
+    c = -(-most // divisor)
+    y = math.ceil(share * rows * (most / c) - 1e-9)
+    sizes.append(_Size(groups if is_apart else 0, y, c, min(y * c, full)))
+  return sizes
+
+
+def _choose(lengths, trunk_B, rows, x, t, listed, config):
+  """(_Size, _Layout): the cheapest size into which the rows fit.
+
+  Args:
+    listed: completion tokens of the microbatch that has most.
+  """
+  prompt_len_B, completion_len_B = lengths
+  row_B = np.arange(len(trunk_B))
+  is_alone, groups = config.attention == "cudnn", None
+  if (trunk_B != row_B).any():
+    # A divisor of the rows, because a prompt that was drawn twice in a row has one trunk.
+    starts_B = (np.diff(trunk_B, prepend=-1) != 0) | (row_B % rows == 0)
+    most = starts_B.reshape(-1, rows).sum(axis=1).max()
+    groups = next(n for n in range(most, rows + 1) if rows % n == 0)
+  longest = np.where(completion_len_B > 0, prompt_len_B - 1 + completion_len_B, 0).max()
+  layouts = {}
+  def lay_out(size):
+    if is_alone: return _lay_out_alone(prompt_len_B, rows, size.c)
+    if size.p: return _lay_out_apart(completion_len_B, trunk_B, rows, x, size)
+    return _lay_out_together(*lengths, trunk_B, rows, size.c)
+  sizes = list_sizes(rows, x, t, groups, is_alone)
+  for size in sorted(sizes, key=lambda size: (size.cost(config.d_model, x), size.u)):
+    if listed > size.u or (completion_len_B.max() if size.p else longest) > size.c: continue
+    layout = layouts[size.p, size.c] = layouts.get((size.p, size.c)) or lay_out(size)
+    if layout.y <= size.y: return size, layout._replace(y=size.y)
+  raise AssertionError("All rows fit into the first size.")
+
+
 def find_trunks(tokens_BX, prompt_len_B):
   """trunk_B: for each row, the first of its neighbours with the same prompt, on the host."""
   same = (tokens_BX[1:] == tokens_BX[:-1]).all(axis=1) & (prompt_len_B[1:] == prompt_len_B[:-1])
@@ -144,16 +198,14 @@ def find_trunks(tokens_BX, prompt_len_B):
   return np.flatnonzero(starts)[np.cumsum(starts) - 1]
 
 
-def _lay_out_alone(prompt_len_B, completion_len_B, rows, s):
-  """_Layout with one row in each packed row, as wide as the longest one."""
+def _lay_out_alone(prompt_len_B, rows, c):
+  """_Layout with one row in each packed row."""
   row_B = np.arange(len(prompt_len_B))
-  tokens_B = np.where(completion_len_B > 0, prompt_len_B - 1 + completion_len_B, 0)
-  c = _round_up(int(tokens_B.max()), s, 8)
   at_B = row_B % rows * c
   return _Layout(0, rows, c, row_B, at_B, at_B + prompt_len_B - 1)
 
 
-def _lay_out_together(prompt_len_B, completion_len_B, trunk_B, rows, s, c):
+def _lay_out_together(prompt_len_B, completion_len_B, trunk_B, rows, c):
   """_Layout with trunks in the packed rows.
 
   Rows that do not fit in one packed row with their trunk, or are in another microbatch, get
@@ -174,24 +226,24 @@ def _lay_out_together(prompt_len_B, completion_len_B, trunk_B, rows, s, c):
     for (b, start_b, _), at in zip(units, row * c + start):
       trunk_B[b], trunk_at_B[b], branch_at_B[b] = b[0], at, at + start_b
     y = max(y, n)
-  return _Layout(0, _round_up(y, rows * s // c, 8), c, trunk_B, trunk_at_B, branch_at_B)
+  return _Layout(0, y, c, trunk_B, trunk_at_B, branch_at_B)
 
 
-def _lay_out_apart(completion_len_B, trunk_B, rows, x, c):
+def _lay_out_apart(completion_len_B, trunk_B, rows, x, size):
   """_Layout with trunks in rows of their own, and packed rows that have one trunk each."""
+  p, c = size.p, size.c
   trunk_B = np.copy(trunk_B)
   trunk_at_B, branch_at_B = np.zeros((2, len(trunk_B)), int)
-  p = y = 0
+  y = 0
   for part in range(0, len(trunk_B), rows):
     packed = 0
     for i, b in enumerate(_groups(completion_len_B, trunk_B, part, rows)):
       row_b, start_b, n = first_fit(completion_len_B[b], c)
       trunk_B[b], trunk_at_B[b] = b[0], i * x
-      branch_at_B[b] = (packed + row_b) * c + start_b
-      packed, p = packed + n, max(p, i + 1)
+      branch_at_B[b] = p * x + (packed + row_b) * c + start_b
+      packed += n
     y = max(y, packed)
-  p, y = _round_up(p, rows, 32), _round_up(y, rows, 8)
-  return _Layout(p, y, c, trunk_B, trunk_at_B, p * x + branch_at_B)
+  return _Layout(p, y, c, trunk_B, trunk_at_B, branch_at_B)
 
 
 def _groups(completion_len_B, trunk_B, part, rows):
@@ -265,13 +317,6 @@ def _take(x, index, inverse):
 
 _take.defvjp(lambda x, index, inverse: (_take(x, index, inverse), (index, inverse)),
              lambda saved, g: (_take(g, *saved[::-1]), None, None))
-
-
-def _round_up(n, full, parts):
-  """max(n, 1), rounded up to a multiple of full / parts, to at most `full` if n is less."""
-  step = max(full // parts, 1)
-  up = max(-(-n // step), 1) * step
-  return full if n <= full < up else up
 
 
 def _list_elements(length_B):

@@ -35,7 +35,7 @@ def truncate(logits_BV: Array, *, top_k: int = 0, top_p: float = 1.0, min_p: flo
   axes.dims(logits_BV=logits_BV)
   if not top_k and top_p == 1.0 and min_p == 0.0: return logits_BV
   if top_k:
-    _, mass_BK, ids_BK = _find_few(_in_blocks(logits_BV), top_k, top_p, min_p)
+    mass_BK, ids_BK = _find_few(_in_blocks(logits_BV), top_k, top_p, min_p)
     return jnp.where(logps.find_kept(jnp.where(mass_BK > 0, ids_BK, -1), logits_BV.shape[1]),
                      logits_BV, -jnp.inf)
   _, least_B1, _ = _find_cut(_in_blocks(logits_BV), top_p, min_p)
@@ -48,25 +48,23 @@ def _find_few(logits_BnC, top_k, top_p, min_p):
   The k highest logits are in the k blocks with the highest maxima.
 
   Returns:
-    max_B1; mass_BK, exp(logits - max), 0 where a token is not kept; ids_BK.
+    mass_BK, exp(logits - max), 0 where a token is not kept; ids_BK.
   """
   b, n, c = logits_BnC.shape
-  ids_BnC = jnp.broadcast_to(jnp.arange(n * c, dtype=jnp.int32).reshape(1, n, c), logits_BnC.shape)
-  if 2 * top_k <= n:
+  few = 2 * top_k <= n
+  if few:
     # In the order of their ids: of equal logits, `top_k` takes the first.
     index_Bn = jnp.sort(jax.lax.top_k(jnp.max(logits_BnC, axis=2), top_k)[1], axis=1)
-    logits_BnC, ids_BnC = (jnp.take_along_axis(x, index_Bn[..., None], 1)
-                           for x in (logits_BnC, ids_BnC))
-  sorted_BK, at_BK = jax.lax.top_k(logits_BnC.reshape(b, -1), min(top_k, n * c))
-  max_B1 = jnp.max(sorted_BK, axis=1, keepdims=True)
+    logits_BnC = jnp.take_along_axis(logits_BnC, index_Bn[..., None], 1)
+  sorted_BK, ids_BK = jax.lax.top_k(logits_BnC.reshape(b, -1), min(top_k, n * c))
+  if few: ids_BK = jnp.take_along_axis(index_Bn, ids_BK // c, axis=1) * c + ids_BK % c
   # Not the first column: XLA for CPUs would sort all of them to take it.
-  mass_BK = jnp.exp(sorted_BK - max_B1)
+  mass_BK = jnp.exp(sorted_BK - jnp.max(sorted_BK, axis=1, keepdims=True))
   # A token stays if the mass of those before it has not reached p.
   if top_p < 1.0:
     mass_BK = jnp.where(_stays(mass_BK / jnp.sum(mass_BK, axis=1, keepdims=True), top_p), mass_BK,
                         0.0)
-  mass_BK = jnp.where(sorted_BK >= max_B1 + jnp.log(min_p), mass_BK, 0.0)
-  return max_B1, mass_BK, jnp.take_along_axis(ids_BnC.reshape(b, -1), at_BK, axis=1)
+  return jnp.where(mass_BK >= min_p, mass_BK, 0.0), ids_BK
 
 
 def _stays(probs_BV, top_p):
@@ -164,8 +162,8 @@ def _invert(logits_BnC, uniform_B, max_B1, least_B1, kept_Bn):
   mass_BC = jnp.exp(logits_BC - max_B1)
   if least_B1 is not None: mass_BC = jnp.where(logits_BC >= least_B1, mass_BC, 0.0)
   chosen_B1 = _first_beyond(before_B1 + jnp.cumsum(mass_BC, axis=1), wanted_B1)
-  logps_B1 = (jnp.take_along_axis(logits_BC, chosen_B1, axis=1) - max_B1
-              - jnp.log(until_Bn[:, -1:]))
+  total_B1 = until_Bn[:, -1:]
+  logps_B1 = jnp.take_along_axis(logits_BC, chosen_B1, axis=1) - max_B1 - jnp.log(total_B1)
   return (block_B1 * _BLOCK + chosen_B1)[:, 0], logps_B1[:, 0]
 
 
@@ -220,7 +218,7 @@ def draw_kept(logits_BV: Array, uniform_B: Array, *, temperature: float, top_k: 
     return tokens_B, chosen_B - jax.nn.logsumexp(logits_BV, axis=1), None
   scaled_BV = logits_BV / temperature
   if top_k:
-    _, mass_BK, ids_BK = _find_few(_in_blocks(scaled_BV), top_k, top_p, min_p)
+    mass_BK, ids_BK = _find_few(_in_blocks(scaled_BV), top_k, top_p, min_p)
     until_BK = jnp.cumsum(mass_BK, axis=1)
     at_B1 = _first_beyond(until_BK, uniform_B[:, None] * until_BK[:, -1:])
     take = lambda x_BK: jnp.take_along_axis(x_BK, at_B1, axis=1)[:, 0]

@@ -1,4 +1,5 @@
 """Converts lists of token ids to left-padded prompts and right-padded completions, and back."""
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -10,14 +11,27 @@ from rlx.core import records
 _EOS = records.FINISH.index("eos")  # Empty completions end with this: they are not truncated.
 
 
-def bucket(n: int, multiple: int) -> int:
-  """The smallest multiple of `multiple` that is >= max(n, 1).
+def bucket(n: int, smallest: int) -> int:
+  """The smallest of `smallest`, 4 `smallest`, 16 `smallest`, ... that is >= n.
+
+  Each width that a run meets is compiled, so that they are few; packing skips the padding.
 
   Example:
     >>> padding.bucket(17, 8)
-    24
+    32
   """
-  return -(-max(n, 1) // multiple) * multiple
+  while smallest < n: smallest *= 4
+  return smallest
+
+
+def list_widths(most: int, multiple: int) -> list[int]:
+  """Widths down from `most`, at most eight: each is 1/sqrt(2) of the next, rounded up.
+
+  Example:
+    >>> padding.list_widths(64, 8)
+    [8, 16, 24, 32, 48, 64]
+  """
+  return sorted({min(math.ceil(most * 2**(-i / 2) / multiple) * multiple, most) for i in range(8)})
 
 
 def pad_left(sequences: Sequence[Sequence[int]], width: int,
@@ -129,12 +143,10 @@ def put_last(rollouts: records.Rollouts, completions_P: Sequence[Sequence[int]],
 
 
 def trim(rollouts: records.Rollouts, multiple: int) -> records.Rollouts:
-  """Removes completion columns that no row uses, down to a multiple of `multiple`.
-
-  Widths are rounded up, because each new width is a new compilation.
-  """
+  """Removes completion columns that no row uses, down to one of `list_widths`."""
   longest = int(np.max(np.asarray(rollouts.completion_len_B)))
-  width = min(bucket(longest, multiple), rollouts.sampler_logps_BT.shape[1])
+  width = next(w for w in list_widths(rollouts.sampler_logps_BT.shape[1], multiple)
+               if w >= longest)
   others = {name: x[:, :width] for name in ("turn_BT", "turn_rewards_BT", "kept_BTK")
             if (x := getattr(rollouts, name)) is not None}
   return rollouts.replace(tokens_BS=rollouts.tokens_BS[:, :rollouts.prompt_width + width],

@@ -77,7 +77,7 @@ def pairs(prompts, completions, tokenizer, width, bucket):
 
   Args:
     width: columns of the completions.
-    bucket: prompts are padded to a multiple of it; each width is a compilation.
+    bucket: prompts are padded to it or, if one is longer, to 4, 16, ... times as much.
   """
   return rows(prompts, [[("action", list(ids))] for ids in completions],
               prompt_width=padding.bucket(max(map(len, prompts)), bucket), width=width,

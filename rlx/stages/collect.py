@@ -110,7 +110,8 @@ class Collect:
     host.buffer += [draw.prompts[i].id for i in np.flatnonzero(draw.keep_P) if i not in chosen]
     metrics = self._measure(draw, len(draws), collected.rollouts)
     if self.sizes.rehearsal: collected = collected.join(self._rehearse(host.rehearsed, step))
-    return collected._replace(rollouts=padding.trim(collected.rollouts, self.sizes.bucket)), metrics
+    return collected._replace(
+        rollouts=padding.trim(collected.rollouts, self.sizes.multiple)), metrics
 
   def _next_prompts(self, host: host_state.HostState) -> list[records.Prompt]:
     """The prompts of a draw: first those that wait in the buffer."""

@@ -206,30 +206,34 @@ def separator_ids(tokenizer: Tokenizer, *, separator: str | None) -> list[int]:
   return [] if separator is None else tokenizer.encode(separator, add_bos=False)
 
 
-_ROWS = dict(width="likelihood.max_tokens", bucket="rollouts.bucket")
+# Prompts are as wide as the longest can be: one width is one program.
+_ROWS = dict(width="likelihood.max_tokens")
 
 
 @field(None, options=_ROWS)
 def answer_rows(prompt_ids: Ids, reasoning: list[Reasoning], prompts: Prompts, answer_ids: Answers,
-                tokenizer: Tokenizer, *, width: int, bucket: int) -> Rollouts:
+                separator_ids: list[int], tokenizer: Tokenizer, rollouts: Rollouts, *,
+                width: int) -> Rollouts:
   """The reference answer after each prompt and reasoning, as rollouts."""
   return trajectories.pairs([p + r for p, (r, _, _) in zip(prompt_ids, reasoning)],
-                            [answer_ids[p.id] for p in prompts], tokenizer, width, bucket)
+                            [answer_ids[p.id] for p in prompts], tokenizer, width,
+                            rollouts.tokens_BS.shape[1] + len(separator_ids))
 
 
 @field(None, options=dict(_ROWS, group="rollouts.per_prompt"))
 def base_rows(prompt_ids: Ids, separator_ids: list[int], group_prompts: Prompts,
-              answer_ids: Answers, tokenizer: Tokenizer, *, width: int, bucket: int,
+              answer_ids: Answers, tokenizer: Tokenizer, rollouts: Rollouts, *, width: int,
               group: int) -> Rollouts:
   """The reference answer directly after each prompt, once per group, as rollouts."""
   return trajectories.pairs([p + separator_ids for p in prompt_ids[::group]],
-                            [answer_ids[p.id] for p in group_prompts], tokenizer, width, bucket)
+                            [answer_ids[p.id] for p in group_prompts], tokenizer, width,
+                            rollouts.prompt_width + len(separator_ids))
 
 
 @field(None, options=dict(_ROWS, steps="likelihood.steps"))
 def step_rows(prompt_ids: Ids, completions: Ids, step_columns: Ids, separator_ids: list[int],
               prompts: Prompts, answer_ids: Answers, tokenizer: Tokenizer, rollouts: Rollouts, *,
-              width: int, bucket: int, steps: int) -> list[Rollouts]:
+              width: int, steps: int) -> list[Rollouts]:
   """The reference answer after the first 1, 2, ... steps of each completion, as rollouts.
 
   What the policy reads between a step and the next one, in an episode, belongs to the step.
@@ -243,26 +247,26 @@ def step_rows(prompt_ids: Ids, completions: Ids, step_columns: Ids, separator_id
   def after(j: int) -> Ids:
     return [p + (upto(b, columns[j]) if j < len(columns) else []) + separator_ids
             for b, (p, columns) in enumerate(zip(prompt_ids, step_columns))]
-  return [trajectories.pairs(after(j), answers, tokenizer, width, bucket) for j in range(steps)]
+  widest = rollouts.tokens_BS.shape[1] + len(separator_ids)
+  return [trajectories.pairs(after(j), answers, tokenizer, width, widest) for j in range(steps)]
 
 
-@field(None, options=dict(bucket="rollouts.bucket"))
-def noprompt_rows(completions: Ids, rollouts: Rollouts, tokenizer: Tokenizer, *,
-                  bucket: int) -> Rollouts:
+@field(None)
+def noprompt_rows(completions: Ids, rollouts: Rollouts, tokenizer: Tokenizer) -> Rollouts:
   """Each completion after BOS alone (EOS if there is no BOS), without its prompt, as rollouts."""
   first = tokenizer.eos_ids[0] if tokenizer.bos_id is None else tokenizer.bos_id
   return trajectories.pairs([[first]] * len(completions), completions, tokenizer,
-                            rollouts.sampler_logps_BT.shape[1], bucket).replace(
+                            rollouts.sampler_logps_BT.shape[1], bucket=1).replace(
                                 kept_BTK=rollouts.kept_BTK)
 
 
-@field(None, options=dict(token="likelihood.token", bucket="rollouts.bucket"))
-def last_token_rows(prompt_ids: Ids, completions: Ids, tokenizer: Tokenizer, *, token: str,
-                    bucket: int) -> Rollouts:
+@field(None, options=dict(token="likelihood.token"))
+def last_token_rows(prompt_ids: Ids, completions: Ids, tokenizer: Tokenizer, rollouts: Rollouts, *,
+                    token: str) -> Rollouts:
   """likelihood.token after each completion, as rollouts."""
   return trajectories.pairs([p + ids for p, ids in zip(prompt_ids, completions)],
                             [[tokenizer.vocabulary[token]]] * len(completions), tokenizer, 1,
-                            bucket)
+                            rollouts.tokens_BS.shape[1])
 
 
 @field(bool, needs={"likelihood.max_tokens": 0})

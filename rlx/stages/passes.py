@@ -31,9 +31,9 @@ def compile_logps(config: transformer.DecoderConfig, temperature: float, parts: 
                   more: tuple, among_kept: bool) -> jax.stages.Wrapped:
   """The compiled function (params, rollouts, plan) -> logps_BT of a model and temperature.
 
-  For `among_kept` see `logps.of_rollouts`. PRM and reference share it, so that equal weights give
-  exactly equal log-probs. With `more` (see models/logps.distribution_statistics) it returns
-  (logps_BT, *more).
+  PRM and reference share it, so that equal weights give exactly equal log-probs. With `more`
+  (see models/logps.distribution_statistics) it returns (logps_BT, *more). For `among_kept` see
+  `logps.of_rollouts`.
   """
   def logps_of(params: records.Params, rollouts: records.Rollouts,
                plan: packing.Plan | None) -> jax.Array | tuple[jax.Array, ...]:
@@ -145,8 +145,7 @@ class Passes:
     return self._done[wanted]
 
   def prm_reference(self) -> jax.Array:
-    """log pi_ref of the PRM's log-ratio (prm.reference), as log pi_phi at temperature 1 and among
-    all tokens."""
+    """log pi_ref of the PRM's log-ratio (prm.reference): of all tokens, at temperature 1."""
     if self.options.prm_reference == "self": return self.logps("prm_reference", "prm")
     return self.logps("policy" if self.options.prm_reference == "policy" else "reference")
 

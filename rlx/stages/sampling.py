@@ -92,8 +92,7 @@ class Sampler:
     tokenizer = self.texts.tokenizer
     return dict(self.rule, keeps=self.keeps, max_tokens=self.max_tokens, chunk=self.chunk,
                 eos_ids=tokenizer.eos_ids, pad_id=tokenizer.pad_id, group=self.group,
-                stop_ids=self.texts.stop_ids,
-                slots=self.slots,
+                stop_ids=self.texts.stop_ids, slots=self.slots,
                 **(self.dialogues.sizes(self.max_tokens) if self.dialogues else {}))
 
   @property

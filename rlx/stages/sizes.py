@@ -18,12 +18,18 @@ class Sizes:
   completion_tokens: int = key("rollouts.max_tokens")
   chunk: int = key("rollouts.chunk")
   bucket: int = key("rollouts.bucket")
+  pack: bool = key("learner.pack")
   axes: dict[str, int]                              # {"M", "J", "K", "E", "Z"}: see core/axes.py
 
   @property
   def rows(self) -> int:
     """B, completions of a batch."""
     return self.prompts * self.group
+
+  @property
+  def multiple(self) -> int:
+    """Of which widths of completions are multiples. Packing skips padding: there is one width."""
+    return self.completion_tokens if self.pack else self.bucket
 
   @property
   def trained(self) -> int:

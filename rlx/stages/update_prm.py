@@ -70,9 +70,9 @@ class UpdatePrm:
 
   def _score_part(self, params: records.Params, part: learner_lib.Minibatch) -> jax.Array:
     """The same of a minibatch."""
-    return passes_lib.compile_logps(
-        self.learner.config, 1.0, self.learner.microbatches, self.learner.shards, (), False)(
-            params, part.rollouts, part.plan)
+    score = passes_lib.compile_logps(self.learner.config, 1.0, self.learner.microbatches,
+                                     self.learner.shards, (), False)
+    return score(params, part.rollouts, part.plan)
 
   def _forward(self, params: records.Params, part: learner_lib.Minibatch) -> dict[str, jax.Array]:
     return dict(prm_logps_BT=logps.of_rollouts(

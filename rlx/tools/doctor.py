@@ -146,7 +146,7 @@ def first_batch(run: build.Run, has_prm: bool = False,
   prompts = run.prompts.take(sizes.draw)
   rollouts = run.sampling.train(state.join_params(state.sampled_from), prompts,
                                 rng.key(run.passes.seed, "sample", 0, 0), run.methods.anneal(0))
-  rollouts = padding.trim(rollouts, sizes.bucket)
+  rollouts = padding.trim(rollouts, sizes.multiple)
   # The trainer computes log-probs for exactly the rows of an update. Of a larger batch the
   # first rows are used; the rows of a smaller one are repeated.
   prompts = prompts[:sizes.rows // sizes.first_pass]

@@ -42,14 +42,14 @@ def params():
   return tree
 
 
-@pytest.mark.parametrize("rule", [{}, dict(temperature=0.7, top_k=30), dict(top_p=0.999),
+@pytest.mark.parametrize("rule", [{}, dict(temperature=0.7, top_k=30), dict(top_k=31, top_p=0.999),
                                   dict(temperature=0.0)], ids=str)
 @pytest.mark.parametrize("outside", OUTSIDE)
 def test_none_is_drawn_and_trainer_and_sampler_agree(params, outside, rule):
   config, t = config_of(outside), 25
   tokens_PX, lengths_P = padding.pad_left([[5, 6], [7], [8, 9, 10], [11]], 4, 0)
   def draw(config):
-    sample = sampler.make(config, group=100, max_tokens=t, chunk=t, eos_ids=(), pad_id=0,
+    sample = sampler.make(config, group=100, max_tokens=t, chunk=t, eos_ids=(), pad_id=0, keeps=True,
                           **dict(temperature=1.0) | rule)
     return jax.device_get(sample(params, tokens_PX, lengths_P, np.arange(4, dtype=np.uint32),
                                  rng.key(0, "sample")))
@@ -58,7 +58,7 @@ def test_none_is_drawn_and_trainer_and_sampler_agree(params, outside, rule):
   assert np.isin(drawn.completions_BT, without(config)).all()
   if not rule:
     assert np.isin(draw(CONFIG).completions_BT, without(config)).mean() < 0.5  # Otherwise most are.
-  scored_BT, _ = logps.of_rollouts(params, config, drawn,
+  scored_BT, _ = logps.of_rollouts(params, config, drawn, among_kept=True,
                                    temperature=rule.get("temperature") or 1.0)
   np.testing.assert_allclose(drawn.sampler_logps_BT, scored_BT, atol=2e-4)
   p_BTV = jax.nn.softmax(logps.logits(params, config, drawn))[..., without(config)]
