@@ -194,7 +194,7 @@ def score(model: str, reference: str | None, texts: Sequence[tuple[Any, str]], *
   import jax
   import numpy as np
   from rlx.models import logps
-  from rlx.rollouts import padding, trajectories
+  from rlx.rollouts import trajectories
   if not texts: return []
   config, params, tokenizer = _load(model, "prm")
   if reference is None: reference = _find_start(model)

@@ -102,10 +102,10 @@ def test_a_run_has_at_most_eight_shapes_whatever_lengths_do(attention, group):
   (x, t, parts), rows, steps, met = (64, 256, 2), 48, 25, set()
   for i, lengths in enumerate(LENGTHS.values()):
     r, used, taken = np.random.default_rng(i), 0, 0
-    for step in range(steps):
+    for i_step in range(steps):
       prompt_B = np.repeat(r.integers(10, x + 1, rows // group), group)
-      completion_B = np.clip(t * lengths(r, step / steps, rows), 1, t).astype(int)
-      if step % 5 == 0: completion_B[r.random(rows) < 0.3] = 0
+      completion_B = np.clip(t * lengths(r, i_step / steps, rows), 1, t).astype(int)
+      if i_step % 5 == 0: completion_B[r.random(rows) < 0.3] = 0
       plan = packing.plan(prompt_B, completion_B, x, t, config, parts=parts,
                           trunk_B=np.arange(rows) // group * group)
       met.add(tuple(np.shape(leaf) for leaf in plan))
