@@ -84,7 +84,7 @@ def complete(text: str, code: str, question: str, names: Collection[str]) -> str
     for cut in filter(str.strip, dict.fromkeys(cuts)):
       below = textwrap.indent(textwrap.dedent(cut), indent)
       for lines in (cut, below) if cut[0].isspace() else (indent + cut, below, cut):
-        if _compiles(whole := f"{head}\n{lines}\n"): return whole
+        if _compiles(whole := f"{head}\n{lines.rstrip()}"): return whole
   return code
 
 
