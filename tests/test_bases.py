@@ -9,7 +9,7 @@ import jax
 import pytest
 
 import rlx
-from experiments.grids import grid
+from rlx.grids import grid
 from rlx import build, cli
 from rlx.build import keys, load, methods as build_methods, own_data, prompts as build_prompts
 from rlx.build import run as run_lib, validation
