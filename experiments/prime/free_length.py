@@ -1,14 +1,15 @@
 """Tasks whose right completions may have any number of steps, with exact chances of success.
 
   walk    c>g=                d;c;d;e;f;g#g       from c to g in moves of one letter
-  chase   033722...|0=        3;7;2;2#2           follows a table of pairs to a digit that is its own
-                                                  successor; there are three such digits
+  chase   033722...|0=        3;7;2;2#2           follows a table of pairs to a digit that is its
+                                                  own successor; there are three such digits
 
-A completion states the value after each step, separated by `;`, then `#` and the last value again. It is
-right if it has this form, all of its steps are legal, and its last value is the goal, however many
-steps it has. An early answer states a value that is not the goal. A redundant step leads away (walk), or
-states the value again (chase). The illegal steps of walk cannot be undone. On chase every
-digit of the table is legal: four of ten lead to the goal, so that later steps may undo a mistake.
+A completion states the value after each step, separated by `;`, then `#` and the last value again.
+It is right if it has this form, all of its steps are legal, and its last value is the goal, however
+many steps it has. An early answer states a value that is not the goal. A redundant step leads away
+(walk), or states the value again (chase). The illegal steps of walk cannot be undone. On chase
+every digit of the table is legal: four of ten lead to the goal, so that later steps may undo a
+mistake.
 
 The names of this file in a config:
 
@@ -103,8 +104,8 @@ def trace(prompt, rng, *, wrong_rate: ranges.Share, confused: ranges.Share, redu
 
   Args:
     wrong_rate, confused: in a share `confused` of the cases, which are the value before a step, the
-      right one after it and the goal, the step is wrong with probability `wrong_rate`, and has always
-      the same wrong value.
+      right one after it and the goal, the step is wrong with probability `wrong_rate`, and has
+      always the same wrong value.
     redundant: share of the other steps that are redundant.
     early: how often a completion ends after a step that is not at the goal.
     late: how often it goes on after a step at the goal, or at the end of another branch.
