@@ -85,7 +85,8 @@ def count_state_bytes(state: records.TrainState) -> dict[str, int]:
            "PRM + optimizer": (state.prm, state.prm_opt),
            "value model + optimizer": (state.value, state.value_opt), "frozen base": state.frozen,
            "reference": state.reference, "KL reference": state.kl_reference,
-           "sampler's copy": state.sampler, "PRM reference": state.prm_reference}
+           "sampler's copy": state.sampler, "PRM reference": state.prm_reference,
+           "teacher": state.teacher}
   return {name: n for name, tree in terms.items() if (n := memory.tree_bytes(tree))}
 
 
@@ -241,7 +242,7 @@ def trace_steps(run: run_lib.Run, state: records.TrainState) -> Iterator[Program
   rollouts = rows(records.Rollouts(
       tokens_BS=array((b, x + t), jnp.int32), prompt_len_B=ints_B, completion_len_B=ints_B,
       sampler_logps_BT=array((b, t), jnp.float32), finish_B=ints_B, prompt_P=None))
-  sizes = dict(run.sizes.axes, B=b, T=t)
+  sizes = dict(run.sizes.axes, B=b, T=t, V=o.models["policy"].vocab_size)
   batch = rows(records.Batch(run.sizes.group, **{
       f.name: jax.ShapeDtypeStruct([sizes[letter] for letter in f.axes], f.dtype)
       for f in (*(f for f in records.GIVEN if "environment.name" not in f.needs), *run.planned)
@@ -273,7 +274,8 @@ def trace_steps(run: run_lib.Run, state: records.TrainState) -> Iterator[Program
         (params, opt_state, state.frozen))
 
   for name, model, temperature in (("policy", "policy", o.temperature),
-                                   ("reference", "policy", 1.0), ("prm", "prm", 1.0)):
+                                   ("reference", "policy", 1.0), ("prm", "prm", 1.0),
+                                   ("teacher", "teacher", o.temperature)):
     if getattr(state, name) is not None:
       fn = passes_lib.compile_logps(o.models[model], temperature, o.parts, o.shards, ())
       params = state.join_params(name)
@@ -291,7 +293,8 @@ def _advice(run: run_lib.Run) -> dict[str, str]:
   m, state = run.passes.models["policy"], run.shapes()
   remat = "" if m.remat == "full" else f" or model.remat={m.remat} to full"
   smaller = ["mesh.fsdp to spread it over devices"]
-  frozen = jax.tree.leaves((state.frozen, state.reference, state.prm_reference))
+  frozen = jax.tree.leaves((state.frozen, state.reference, state.prm_reference,
+                            state.teacher))
   if m.param_dtype == "float32" and all(x.dtype == jnp.float32 for x in frozen):
     smaller.append("model.frozen_dtype to bfloat16, if model.dtype is, for references")
   if not run.update_policy.learner.offload: smaller.append("offload_optimizers to True")

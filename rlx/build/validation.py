@@ -15,8 +15,8 @@ import numpy as np
 
 from rlx.advantages import combine
 from rlx.build import (
-    keys, methods as build_methods, options as options_lib, plan as plan_lib,
-    prompts as build_prompts)
+    keys, methods as build_methods, models as build_models, options as options_lib,
+    plan as plan_lib, prompts as build_prompts)
 from rlx.core import fields, records, resolve
 from rlx.core.options import flatten
 from rlx.io import rows as io_rows, secrets, trackers
@@ -197,6 +197,9 @@ def _check_model(c: keys.Config, methods: methods_lib.Methods) -> None:
   if c.prm.path is not None and c.prm.order != "none" and not methods.needs("prm_logps_BT"):
     _refuse(c, "prm.path",
             "no reward or estimator reads the PRM; drop the path or add a process reward")
+  if c.teacher.path is not None and not build_models.needs_teacher(methods):
+    _refuse(c, "teacher.path",
+            "no reward and no loss reads the teacher; drop the path or add implicit.teacher")
   if not c.prm.snapshot and c.prm.epochs > 1:
     _refuse(c, "prm.snapshot", f"True with prm.epochs={c.prm.epochs}, as the PRM would score each "
             "completion several times")
