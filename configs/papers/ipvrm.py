@@ -6,8 +6,8 @@ verdicts, and the rewards are the differences of the values of consecutive prefi
   rlx train papers/ipvrm:smoke workdir=DIR
 
 Letters beside the values: C taken from the released code (gaoshiping/IPVRM at b3ddd9a), O our
-choice. The code trains the PRM before RL, too, without weights and adaptive margins: `rlx train_prm`
-with this config and prm.loss.balanced=False prm.loss.adaptive=False, then prm.path.
+choice. The code trains the PRM before RL, too, without weights and adaptive margins: `rlx
+train_prm` with this config and prm.loss.balanced=False prm.loss.adaptive=False, then prm.path.
 
 Differences from the paper: its GRPO divides by the biased standard deviation; DistRL, an additional
 loss on tokens that were likely but not drawn, is left out (the rows "GRPO + IPVRM" of its tables).

@@ -1,6 +1,6 @@
 """Self-Guided Process Reward Optimization with Redefined Step-wise Advantage for Process
-Reinforcement Learning (arXiv:2507.01551). SPRO: process rewards without a PRM, from the log-ratio of
-the policy to its reference.
+Reinforcement Learning (arXiv:2507.01551). SPRO: process rewards without a PRM, from the log-ratio
+of the policy to its reference.
 
   rlx train papers/spro workdir=DIR
   rlx train papers/spro:smoke workdir=DIR

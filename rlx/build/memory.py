@@ -143,15 +143,22 @@ def estimate_bytes(run: run_lib.Run, state: records.TrainState) -> dict[str, int
   stages = {_SCORING: max(
       stage_bytes(size.forward_bytes, config, batch, o.parts, width=width + sizes.axes["M"])
       for config in o.models.values())}
+  # Whole distributions, such as those of a teacher.
+  table = 4 * batch * t * o.models["policy"].vocab_size
+  whole = table * sum("V" in f.axes for f in run.planned)
+  stages[_SCORING] += whole
   for name, params, opt_state in (
       ("prm", state.prm, state.prm_opt), ("value", state.value, state.value_opt),
       ("learner", state.policy, state.policy_opt)):
     learner = run.updates[name].learner
     if opt_state is not None:
       moved = sharding.shapes(opt_state, o.mesh)  # From the host's memory, if it is there.
-      stages[_UPDATE[name]] = memory.tree_bytes(moved) - memory.tree_bytes(opt_state) + stage_bytes(
+      moved_bytes = memory.tree_bytes(moved) - memory.tree_bytes(opt_state)
+      stages[_UPDATE[name]] = whole + moved_bytes + stage_bytes(
           size.update_bytes, learner.config, batch // learner.minibatches, learner.microbatches,
           param_bytes=memory.tree_bytes(params, 4), tensor=mesh["tensor"])
+  if any(spec == ("all",) for _, spec in run.update_policy.statistics):
+    stages[_UPDATE["learner"]] += 3 * table
   return stages
 
 
