@@ -45,8 +45,7 @@ WORDS = {"co_reward", "r_horizon", "laser", "lanser"}
 # What a base cannot do.
 REFUSED = dict(
     toy={"synlogic"}, gsm8k=STEPS | TURNS | WORDS | {"opd", "tinyv", "ver_pitfall"},
-    math=STEPS | TURNS | WORDS | {"opd", "rl_plus"},
-    code=STEPS | TURNS | WORDS | {"fmt_len", "opd"},
+    math=STEPS | TURNS | WORDS | {"rl_plus"}, code=STEPS | TURNS | WORDS | {"fmt_len"},
     tools=STEPS | ANSWERS | WORDS | {"dars", "dph", "opd", "rl_plus", "synlogic", "tinyv",
                                      "ver_pitfall"})
 
