@@ -9,7 +9,6 @@ half. Prefixes that were not sampled are left out.
 """
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 
 from configs.papers import implicit_prm, ipvrm
