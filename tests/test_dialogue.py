@@ -200,7 +200,7 @@ def test_nothing_drawn_is_tokenised_again(bare, name, pytestconfig, monkeypatch)
         expected[row] += new.tolist()
         finish_W[w] = 0 if count_W[w] == most else draw.choice([-1, 1])
       arrived = []
-      for row, ids in state.add_drawn(part, tokens_WC, np.zeros(tokens_WC.shape, np.float32),
+      for row, ids in state.add_drawn(part, tokens_WC, np.zeros(tokens_WC.shape, np.float32), None,
                                       count_W, finish_W, (), None):
         assert ids == expected[row][-len(ids):]
         text, last = draw.choice(texts), draw.choice(lasts)

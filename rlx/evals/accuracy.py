@@ -127,3 +127,19 @@ def measure_by(outcome_PG: np.ndarray, value_P: Sequence, *, buckets: int) -> di
   else:
     parts = {str(v): np.array([u == v for u in value_P]) for v in values}
   return {name: interval(outcome_PG[part_P]) for name, part_P in parts.items()}
+
+
+def take_out_ties(accuracy: float, varied: float) -> float:
+  """`prm_metrics.accuracy` of the prompts whose verdicts differ; NaN if there are none.
+
+  It counts the other prompts as 1/2, so that the mean over steps falls to 1/2, whatever the PRM
+  says, while the policy learns to be always right.
+
+  Args:
+    accuracy: mean of `prm_metrics.accuracy`.
+    varied: mean of `prm_metrics.share_of_varied` of the same batches.
+  Example:
+    >>> accuracy.take_out_ties(0.625, 0.5)
+    0.75
+  """
+  return 0.5 + (accuracy - 0.5) / varied if varied else float("nan")

@@ -8,7 +8,6 @@ from rlx.core import masked
 from rlx.core.method import method
 
 
-
 @method
 def accuracy(prm_logps_BT: Array, prm_ref_logps_BT: Array, mask_BT: Array, outcome_PG: Array,
              valid_PG: Array, *, ties: Literal["half", "reference"] = "half") -> Array:
@@ -63,22 +62,6 @@ def share_of_varied(outcome_PG: Array, valid_PG: Array) -> Array:
   low_P = jnp.min(outcome_PG, axis=1, where=valid_PG, initial=jnp.inf)
   high_P = jnp.max(outcome_PG, axis=1, where=valid_PG, initial=-jnp.inf)
   return jnp.mean(high_P > low_P)
-
-
-def take_out_ties(accuracy: float, varied: float) -> float:
-  """`accuracy` of the prompts whose verdicts differ; NaN if there are none.
-
-  `accuracy` counts the other prompts as 1/2, so that the mean over steps falls to 1/2, whatever
-  the PRM says, while the policy learns to be always right.
-
-  Args:
-    accuracy: mean of `accuracy`.
-    varied: mean of `share_of_varied` of the same batches.
-  Example:
-    >>> prm_metrics.take_out_ties(0.625, 0.5)
-    0.75
-  """
-  return 0.5 + (accuracy - 0.5) / varied if varied else float("nan")
 
 
 @method

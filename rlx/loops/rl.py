@@ -18,7 +18,7 @@ from rlx import build
 from rlx.build import keys, memory as run_memory, options as options_lib
 from rlx.core import records, rng
 from rlx.core.options import key
-from rlx.evals import accuracy, prm_metrics
+from rlx.evals import accuracy
 from rlx.io import progress, report as report_lib, run_folder
 from rlx.learner import hosts
 from rlx.loops import session
@@ -219,6 +219,6 @@ def finish(run: build.Run, s: session.Session, final_samples: int) -> dict[str, 
   summary = s.finish(
       before=s.host.initial_eval, after=after,
       prm_accuracy=None if ranked is None or varied is None else
-      prm_metrics.take_out_ties(ranked, varied))
+      accuracy.take_out_ties(ranked, varied))
   if hosts.is_first(): report_lib.print_summary(summary, s.workdir)
   return summary

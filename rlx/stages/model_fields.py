@@ -20,13 +20,14 @@ def prm_ref_logps_BT(passes: passes_lib.Passes) -> jax.Array:
 @field(np.float32, where="model")
 def prm_beta_B(passes: passes_lib.Passes, outcome_B: jax.Array) -> jax.Array:
   """prm.beta, repeated in every row because batches are cut by rows."""
-  return _repeat_scheduled(passes.options.beta, passes.state.step, outcome_B)
+  # Outside of jit, which would not place it as outcome_B.
+  return jnp.full_like(outcome_B, _compute_scheduled(passes.options.beta, passes.state.step))
 
 
 # One program instead of one for each operation.
 @functools.partial(jax.jit, static_argnums=0)
-def _repeat_scheduled(value: schedule.Schedule, step: Any, like_B: jax.Array) -> jax.Array:
-  return jnp.full_like(like_B, value(step))
+def _compute_scheduled(value: schedule.Schedule, step: Any) -> jax.Array:
+  return jnp.asarray(value(step))
 
 
 @field(None, options=dict(group="rollouts.per_prompt"))

@@ -22,7 +22,7 @@ from rlx import build
 from rlx.build import (
     keys, memory as run_memory, options as options_lib, prompts as build_prompts, validation)
 from rlx.core import records, rng
-from rlx.evals import accuracy, best_of_n, pass_at_k, prm_metrics, reward_model
+from rlx.evals import accuracy, best_of_n, pass_at_k, reward_model
 from rlx.io import (
     chat, checkpoint, metrics as io_metrics, run_folder, terminal, tokenizer as tokenizer_io)
 from rlx.learner import hosts, memory
@@ -525,7 +525,7 @@ def lengths_last(length_S, truncated_S):
 def prm_lasts(accuracy_S, varied_S):
   """Checks the PRM's accuracy on completions that it has not seen, in the last steps.
 
-  Prompts whose verdicts are equal are taken out (`prm_metrics.take_out_ties`).
+  Prompts whose verdicts are equal are taken out (`accuracy.take_out_ties`).
 
   Args:
     varied_S: share of prompts whose verdicts differ.
@@ -534,7 +534,7 @@ def prm_lasts(accuracy_S, varied_S):
     """(accuracy on prompts whose verdicts differ, half of a 95% interval over steps)"""
     share, x_S = np.nanmean(varied_S[steps]), accuracy_S[steps][~np.isnan(accuracy_S[steps])]
     if not share or len(x_S) < 2: return np.nan, np.nan
-    return (prm_metrics.take_out_ties(x_S.mean(), share),
+    return (accuracy.take_out_ties(x_S.mean(), share),
             1.96 * x_S.std(ddof=1) / np.sqrt(len(x_S)) / share)
   (first, _), (last, error) = measure_ranking(slice(RECENT)), measure_ranking(slice(-RECENT, None))
   if np.isnan(last): return "ok", f"unknown, no prompt of the last {RECENT} steps had both verdicts"
