@@ -85,7 +85,9 @@ def _record(stage, padding):
       action_BT=mask_BT, outcome_B=outcome_B, group=3,
       old_logps_BT=fill(), logps_BT=fill(), entropy_BT=fill(0.1, 2.0),
       sampler_logps_BT=fill(), prm_logps_BT=fill(), prm_old_logps_BT=fill(),
-      prm_ref_logps_BT=fill(), ref_logps_BT=fill(), values_BT=fill(-1.0, 1.0),
+      prm_ref_logps_BT=fill(), ref_logps_BT=fill(), teacher_logps_BT=fill(),
+      all_logps_BTV=np.stack([fill(), fill()], axis=2),
+      teacher_all_logps_BTV=np.stack([fill(), fill()], axis=2), values_BT=fill(-1.0, 1.0),
       old_values_BT=fill(-1.0, 1.0), returns_BT=fill(-1.0, 1.0),
       advantages_BT=fill(-1.0, 1.0), mean_logps_BT=fill(), old_mean_logps_BT=fill(),
       old_logits_BT=fill(-1.0, 1.0), old_min_p_logps_BT=fill(),
@@ -131,7 +133,7 @@ def _compile_gradients(names):
     def of(name):
       fn, stage = _call(name), name.split(".")[0]
       x = {f: getattr(record, f) for f in (*fn.fields, *["rewards_BT"] * (stage == "advantages"))
-           if f in record.columns and f.endswith(("_BT", "_BM", "_BTK", "_B"))
+           if f in record.columns and f.endswith(("_BT", "_BM", "_BTK", "_BTV", "_B"))
            and f != "kl_ratio_B" and jnp.issubdtype(getattr(record, f).dtype, jnp.floating)}
       def total(x):
         batch = record.replace(**x)

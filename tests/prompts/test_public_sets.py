@@ -11,7 +11,7 @@ import types
 import pytest
 
 import rlx
-from experiments.grids import grid
+from rlx.grids import grid
 from rlx import cli
 from rlx.build import (
     load, own_data, prompts as build_prompts, sets, sft as build_sft, verifiers as build_verifiers)

@@ -1,9 +1,9 @@
 """Runs a grid (grid.py), several cells at a time, and resumes an interrupted grid.
 
-  python -m experiments.grids experiments/prime/ablations.py --dry-run     # cells and cost
-  python -m experiments.grids experiments/prime/ablations.py --workers 4
-  python -m experiments.grids experiments/prime/ablations.py --devices 0 1 2,3
-  python -m experiments.grids experiments/prime/ablations.py --slurm timeout_min=600
+  rlx grid experiments/prime/ablations.py --dry-run     # cells and cost
+  rlx grid experiments/prime/ablations.py --workers 4
+  rlx grid experiments/prime/ablations.py --devices 0 1 2,3
+  rlx grid experiments/prime/ablations.py --slurm timeout_min=600
 
 Finished cells are skipped. A cell that fails is tried once more and then reported. Ctrl-C stops
 the running cells, and the same command resumes them. Exit status: 0 if all cells are finished, 1 if
@@ -26,7 +26,7 @@ import time
 
 import jax
 
-from experiments.grids import cell as cell_lib, grid
+from rlx.grids import cell as cell_lib, grid
 from rlx.build import run as run_lib
 from rlx.core import options as options_lib
 from rlx.io import progress as progress_lib
@@ -37,8 +37,8 @@ POLL_S = 0.5
 TPU_BOUNDS = {1: "1,1,1", 2: "1,2,1", 4: "2,2,1", 8: "2,4,1"}
 
 
-def main():
-  args = _arguments()
+def main(*words):
+  args = _arguments(words)
   jax.config.update("jax_platforms", "cpu")  # Devices are for the cells.
   try:
     cells = grid.load(args.file, args.config)[args.shard[0]::args.shard[1]]
@@ -77,8 +77,8 @@ def main():
   sys.exit(report(ends, folders, screen))
 
 
-def _arguments():
-  args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def _arguments(words):
+  args = argparse.ArgumentParser("rlx grid", description=__doc__.splitlines()[0])
   args.add_argument("file", help="a Python file with a function grid(); FILE:NAME "
                     "takes the function NAME")
   args.add_argument("--config", help="config file for all cells in place of their own, for "
@@ -98,7 +98,7 @@ def _arguments():
                     help="run only every Nth cell from cell I on, as host I of N hosts")
   args.add_argument("--command", default=cell_lib.COMMAND, help="command that runs a cell, with "
                     "{folder} for its folder (default: rlx.train)")
-  args = args.parse_args()
+  args = args.parse_args(words or None)
   if args.workers < 1: raise SystemExit(f"--workers={args.workers}: must be >= 1.")
   args.slurm = args.slurm and dict(args.slurm)
   return args
@@ -300,7 +300,7 @@ def progress(cells, folders, ends, running, skipped, elapsed, width):
   return console.Group(shown, text)
 
 
-_CONFIGS = {}
+_CONFIGS: dict = {}
 
 
 def configured(cell):

@@ -1,5 +1,5 @@
 """The config of a run: that of a cell of a grid, from its folder (--config=THIS_FILE:FOLDER)."""
-from experiments.grids import cell, grid
+from rlx.grids import cell, grid
 
 
 def get_config(folder):

@@ -1,6 +1,6 @@
 """Figures and tables of a grid, computed from the folders of its cells.
 
-  python -m experiments.grids.plots runs/ablations --threshold eval/sampled=0.8 --baseline outcome
+  rlx plots runs/ablations --threshold eval/sampled=0.8 --baseline outcome
 
 Writes curves.png and curves.svg, tables.md, final.csv, difference.csv and threshold.csv
 into <folder>/figures. Only finished cells are used; the tables state how many each arm has.
@@ -22,8 +22,7 @@ import pathlib
 
 import numpy as np
 
-from experiments import tables
-from experiments.grids import cell as cell_lib
+from rlx.grids import cell as cell_lib, tables
 from rlx.io import metrics as io_metrics
 
 METRICS = ("eval/sampled", "eval/greedy", "rollouts/accuracy")
@@ -332,8 +331,8 @@ def options(args):
                     help="curves are means of N values in a row")
 
 
-def main():
-  args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(*words):
+  args = argparse.ArgumentParser("rlx plots", description=__doc__.splitlines()[0])
   args.add_argument("folder", type=pathlib.Path, help="of the cells")
   options(args)
   args.add_argument("--arms", nargs="+", metavar="ARM", help="some, in this order")
@@ -341,7 +340,7 @@ def main():
                     help="also where the metric first is at or above X, as a ratio to "
                     "the baseline")
   args.add_argument("--baseline", metavar="ARM", help="the first")
-  args = args.parse_args()
+  args = args.parse_args(words or None)
   if args.smooth < 1: raise SystemExit(f"--smooth={args.smooth}: must be >= 1.")
   try:
     runs, of = arms(args.folder)

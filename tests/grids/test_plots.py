@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from experiments.grids import cell as cell_lib, compare, plots
+from rlx.grids import cell as cell_lib, compare, plots
 
 INF = math.inf
 

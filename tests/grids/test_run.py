@@ -12,7 +12,7 @@ import time
 import pytest
 from rich import console
 
-from experiments.grids import cell as cell_lib, grid as grids, run
+from rlx.grids import cell as cell_lib, grid as grids, run
 
 ROOT = pathlib.Path(__file__).parents[3]
 # A run by the name of its arm: ok; flaky fails at first; bad always does; slow starts a
@@ -128,7 +128,7 @@ def test_a_cell_has_its_cores_and_devices(tmp_path, stub, screen, monkeypatch):
 def call(tmp_path, stub, *flags):
   (tmp_path / "g.py").write_text(GRID.format(arms=("slow", "ok")))
   return subprocess.Popen(
-      [sys.executable, "-m", "experiments.grids", str(tmp_path / "g.py"), "--out",
+      [sys.executable, "-m", "rlx", "grid", str(tmp_path / "g.py"), "--out",
        str(tmp_path / "g"), "--command", stub, *flags], cwd=ROOT, text=True,
       stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 

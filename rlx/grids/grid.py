@@ -32,9 +32,9 @@ import json
 import pathlib
 import re
 
-from experiments.grids import cell as cell_lib
 from rlx.build import keys, methods as build_methods, sets, validation
-from rlx.configs import base
+from rlx.configs import base  # type: ignore[attr-defined]  # Found by its __path__.
+from rlx.grids import cell as cell_lib
 
 SUMS = ("rewards", "advantages")  # Their keys are terms, which a change may add.
 
