@@ -243,7 +243,7 @@ def _list(answers): return answers[0] if len(answers) == 1 else kinds.List(answe
 def _relation(sides, signs, words):
   if not sides[0] and signs[0] in "~=" and len(sides) == 2: return _answer(sides[1], words)
   if not all(sides): raise Unreadable("half of a relation")
-  if not set(signs) & {"=", "~"}:  # -1 <= f(x) <= 3 are the values of a function.
+  if not set(signs) & {"=", "~"} and "domain" not in words:  # -1 <= f(x) <= 3: a range.
     sides = [["y"] if _FUNCTION.fullmatch("".join(side)) else side for side in sides]
   answers = [_whole(side, words) for side in sides[1:]]
   if signs[0] in "=~" and _is_name(sides[0]): first = _name(sides[0])
