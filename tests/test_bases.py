@@ -172,7 +172,7 @@ def test_a_base_is_named_on_the_command_line_in_python_and_in_grids(tmp_path, mo
   cell = grid._cell(0, dict(arm="a", seed=0, config=str(ROOT / "configs/papers/grpo.py"),
                             base="gsm8k", **{"model.path": "here"}))
   grid.check(cell)
-  seen.append((grid.configured(cell), "runs/papers-grpo-gsm8k"))
+  seen.append((grid.make_config(cell), "runs/papers-grpo-gsm8k"))
   first = seen[0][0]
   assert first.rollouts.max_tokens == 1024 and first.model.path == "here"
   assert all(config.to_dict() == first.to_dict() for config, _ in seen)

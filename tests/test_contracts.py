@@ -85,15 +85,12 @@ def _record(stage, padding):
       action_BT=mask_BT, outcome_B=outcome_B, group=3,
       old_logps_BT=fill(), logps_BT=fill(), entropy_BT=fill(0.1, 2.0),
       sampler_logps_BT=fill(), prm_logps_BT=fill(), prm_old_logps_BT=fill(),
-      prm_ref_logps_BT=fill(), ref_logps_BT=fill(), teacher_logps_BT=fill(),
-      all_logps_BTV=np.stack([fill(), fill()], axis=2),
-      teacher_all_logps_BTV=np.stack([fill(), fill()], axis=2), values_BT=fill(-1.0, 1.0),
+      prm_ref_logps_BT=fill(), ref_logps_BT=fill(), values_BT=fill(-1.0, 1.0),
       old_values_BT=fill(-1.0, 1.0), returns_BT=fill(-1.0, 1.0),
       advantages_BT=fill(-1.0, 1.0), mean_logps_BT=fill(), old_mean_logps_BT=fill(),
       old_logits_BT=fill(-1.0, 1.0), old_min_p_logps_BT=fill(),
       top_logps_BTK=np.stack([fill(-0.1, -0.05), fill()], axis=2),
       prm_beta_B=np.full(6, 0.5), kl_ratio_B=draw.normal(size=6), step_scores_BT=fill(0.1, 0.9),
-      prefix_scores_BT=fill(0.1, 0.9),
       reward_B=outcome_B * 3,
       step_rewards_BTZ=np.where(learn_BT, draw.normal(size=learn_BT.shape), 0.0)[:, :, None],
       step_ends_BT=draw.uniform(size=mask_BT.shape) < 0.5,
@@ -113,7 +110,10 @@ def _record(stage, padding):
       step_answer_logps_BJM=np.stack([fill(), fill(), fill()], axis=1),
       answer_mask_BM=learn_BT, answer_span_BT=learn_BT, greedy_B=np.repeat([0.5, 1.0], 3),
       old_sum_pi_squared_BT=fill(0.1, 0.5), rehearsal_BT=learn_BT,
-      self_logps_B=fill()[:, 0], finish_B=np.array([1, 1, 1, 0, 1, 2]))
+      self_logps_B=fill()[:, 0], finish_B=np.array([1, 1, 1, 0, 1, 2]),
+      prefix_scores_BT=fill(0.1, 0.9), teacher_logps_BT=fill(),
+      all_logps_BTV=np.stack([fill(), fill()], axis=2),
+      teacher_all_logps_BTV=np.stack([fill(), fill()], axis=2))
   return combine.with_rewards(scored, fill(-1.0, 1.0)) if stage == "advantages" else scored
 
 

@@ -19,7 +19,7 @@ from rlx import build, cli
 from rlx.build import load, own_data
 from rlx.io import curves
 from tests import test_bases, test_convert, test_readme, tiny
-from tests.rlx.grids import test_plots
+from tests.grids import test_plots
 from tests.io import hub_stub
 from tests.io.test_chat import bare  # pylint: disable=unused-import
 from tests.test_bases import chat_model  # pylint: disable=unused-import

@@ -30,7 +30,7 @@ METRIC = "rollouts/accuracy"
 
 def reached(run, threshold, axis):
   """Returns where the run is at the threshold, and whether it gets there before its end."""
-  x = plots.reached(run, METRIC, threshold, axis, SMOOTH)
+  x = plots.find_first(run, METRIC, threshold, axis, SMOOTH)
   return (x, True) if math.isfinite(x) else (float(run.x[axis][-1]), False)
 
 

@@ -69,11 +69,11 @@ import time
 
 import numpy as np
 
-from experiments import tables
 from experiments.claims.environments import tabular
 from experiments.prime import prime_room
 from rlx import build
 from rlx.configs import free_length
+from rlx.grids import tables
 from rlx.io import progress
 from rlx.loops import rl
 from rlx.prompts import iterator

@@ -4,4 +4,4 @@ from rlx.grids import cell, grid
 
 def get_config(folder):
   """Returns the config of the cell in `folder`."""
-  return grid.configured(cell.read(folder))
+  return grid.make_config(cell.read(folder))

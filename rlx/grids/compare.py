@@ -61,7 +61,7 @@ def main(*words):
     if names[0] == names[1]: names = [str(f) for f in args.runs]
     if names[0] == names[1]: raise ValueError(f"{names[0]}: twice the same run.")
     arms = {name: [run] for name, run in zip(names, runs)}
-    metrics = plots.chosen(arms, args.metrics)
+    metrics = plots.choose_metrics(arms, args.metrics)
   except ValueError as e:
     raise SystemExit(str(e)) from None
   path = args.runs[1].parent / "compare-{}-{}".format(*(r.name for r in runs))

@@ -86,7 +86,7 @@ def arms(folder):
   return runs, of
 
 
-def smoothed(values, n):
+def smooth_values(values, n):
   """Returns running means of n values, each at the position of its last value."""
   return np.convolve(values, np.ones(n) / n, mode="valid")
 
@@ -95,7 +95,7 @@ def curve(run, metric, axis, smooth=1):
   """Returns (x, values) of a metric, without unknown values."""
   places, values = run.points.get(metric, (np.zeros(0, int), np.zeros(0)))
   if len(values) < smooth: return np.zeros(0), np.zeros(0)
-  return run.x[axis][places[smooth - 1:]], smoothed(values, smooth)
+  return run.x[axis][places[smooth - 1:]], smooth_values(values, smooth)
 
 
 def band(runs, metric, axis, smooth=1):
@@ -143,7 +143,7 @@ def final(run, metric):
   return float(last.mean()) if len(last) else math.nan
 
 
-def reached(run, metric, threshold, axis, smooth=1):
+def find_first(run, metric, threshold, axis, smooth=1):
   """Returns the first x at which a curve reaches the threshold; inf if it never does."""
   x, values = curve(run, metric, axis, smooth)
   above = np.flatnonzero(values >= threshold)
@@ -249,7 +249,7 @@ def threshold_rows(runs, metric, threshold, baseline, smooth=1):
   """Yields a dict for each arm and axis."""
   for arm, some in runs.items():
     for axis in AXES:
-      x_S, base_S = ([reached(r, metric, threshold, axis, smooth) for r in rs]
+      x_S, base_S = ([find_first(r, metric, threshold, axis, smooth) for r in rs]
                      for rs in (some, runs[baseline]))
       median = float(np.median(x_S)) if some else math.nan
       ratios = ratio(x_S, base_S) if some and base_S else [math.nan] * 3
@@ -291,7 +291,7 @@ def _parts(rows, n):
   return [rows[i:i + n] for i in range(0, len(rows), n)]
 
 
-def chosen(runs, metrics):
+def choose_metrics(runs, metrics):
   """Returns the requested metrics, by default those of METRICS that a run has.
 
   Raises:
@@ -348,8 +348,8 @@ def main(*words):
                    if a not in runs]:
       raise ValueError(f"arm {unknown[0]}: {args.folder} has {list(runs)}.")
     baseline = args.baseline or (args.arms or list(runs))[0]
-    metrics = chosen(runs, args.metrics)
-    if args.threshold: chosen(runs, args.threshold[:1])
+    metrics = choose_metrics(runs, args.metrics)
+    if args.threshold: choose_metrics(runs, args.threshold[:1])
   except ValueError as e:
     raise SystemExit(str(e)) from None
   shown = {a: runs[a] for a in args.arms or runs}

@@ -51,7 +51,7 @@ def main(*words):
   from rich import console  # pylint: disable=g-import-not-at-top
   screen = console.Console(width=None if sys.stdout.isatty() else 160,
                            markup=False, emoji=False, highlight=False)
-  for line in changed(cells, folders): screen.print(line)
+  for line in find_changed(cells, folders): screen.print(line)
   if args.dry_run:
     screen.print(*plan(cells, folders), sep="\n")
     return
@@ -284,7 +284,7 @@ def progress(cells, folders, ends, running, skipped, elapsed, width):
   shown = table.Table("cell", "step", *progress_lib.Bar.SHOWN.values(), box=None,
                       padding=(0, 2, 0, 0))
   for cell in running:
-    last, steps = cell_lib.newest(folders[cell.name]), configured(cell).steps
+    last, steps = cell_lib.newest(folders[cell.name]), make_config(cell).steps
     shown.add_row(
         cell.name, f"{int(last['step']) + 1}/{steps}" if last else "starting",
         *("" if last.get(key) is None else f"{last[key]:.3g}"
@@ -303,16 +303,16 @@ def progress(cells, folders, ends, running, skipped, elapsed, width):
 _CONFIGS: dict = {}
 
 
-def configured(cell):
+def make_config(cell):
   """Returns the config of a cell, which is read once for all seeds."""
   key = json.dumps([cell.config, cell.changes])
-  if key not in _CONFIGS: _CONFIGS[key] = grid.configured(cell)
+  if key not in _CONFIGS: _CONFIGS[key] = grid.make_config(cell)
   return _CONFIGS[key]
 
 
 def cost(cell):
   """Returns (steps, completions, maximum tokens) of training, sampling once per step."""
-  c = configured(cell)
+  c = make_config(cell)
   completions = c.steps * run_lib.sizes_of(c).draw * c.rollouts.per_prompt
   return c.steps, completions, completions * c.rollouts.max_tokens
 
@@ -374,12 +374,12 @@ def refuse_another(folder, cell):
                    "another arm or --out.")
 
 
-def changed(cells, folders):
+def find_changed(cells, folders):
   """Yields a line for each finished cell whose config has changed since it ran."""
   for cell in cells:
     path = folders[cell.name] / "config.json"
     if cell_lib.state(folders[cell.name]) != "done" or not path.exists(): continue
-    now = configured(cell).copy_and_resolve_references().to_dict()
+    now = make_config(cell).copy_and_resolve_references().to_dict()
     now["seed"] = cell.seed
     old, new = (options_lib.flatten(json.loads(text)) for text in (
         path.read_text(), json.dumps(now, default=list)))
