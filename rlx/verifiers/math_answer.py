@@ -15,8 +15,8 @@ vector, matrix, list, choice or text), and the completion has to state an answer
   text         Monday, \text{monday}                         BDAC and ABCD
 
 The completion has to state an answer, not a calculation. Sums with an index, integrals, limits,
-derivatives, determinants and remainders are not parsed, and a text that cannot be parsed equals
-only the same text. Factorials, floors, gcd, functions of numbers, and sums and products of
+derivatives, determinants and remainders are not parsed (in lim ... = 3 the answer is 3), and a
+text that cannot be parsed equals only the same text. Factorials, floors, gcd, functions of numbers, and sums and products of
 numbers are parsed, but accepted only if the reference contains them too. An answer may not
 contain a variable that the reference does not contain (5x/x is not 5), and if the reference is
 rational, the answer has to be written as a rational number. Nothing is solved: an equation that
@@ -50,6 +50,13 @@ if TYPE_CHECKING: from rlx.core import records
 
 _ONE_IN_LIST = re.compile(r"""\s*\[\s*(['"])([^'"]*)\1\s*\]\s*""")  # ['12']
 _NAMED = re.compile(r"(?<![A-Za-z])([A-Za-z])\s*=\s*$")
+# An operation that is not parsed: the answer 3 of \lim_{x \to 0} \frac{\sin 3x}{x} = 3.
+_D = r"(?:\\mathrm\s*\{?d\}?|\\partial|d)"
+_OPERATION = re.compile(
+    r"[\s$]*(?:\\displaystyle\s*)?\\(?:(?:lim|i{0,2}int|oint|sum|prod|det)(?![A-Za-z])"
+    r"|begin\s*\{[vV]matrix\}"
+    rf"|[dt]?frac\s*\{{?\s*{_D}(?:\s*\^\s*\{{?\d\}}?)?\s*[A-Za-z]?\s*\}}?\s*\{{\s*{_D}\s*[A-Za-z])")
+_EQUALITY = re.compile(r"\\.|[{}()\[\]=]", re.DOTALL)
 _MAX_CHARS = 2000  # A longer text is not an answer.
 _MAX_WORDS = 8     # Of a reference: with more it is prose.
 # A solution, a missing value, or the text that Python or JSON has for a list or object.
@@ -164,7 +171,7 @@ def _verdict(reference, text):
       reading.normalize(text), reading.word_of(text)): return 1.0
   if layout is not None and latex.layout_free(text) == layout: return 1.0
   if isinstance(gold, kinds.Text): return 0.0
-  texts = [(text, False)]
+  texts = [(text := _behind_operation(text), False)]
   # 100,200 may be two numbers.
   if isinstance(gold, kinds.List): texts.append((text.replace(",", ", "), False))
   if latex.has_signed_exponent(text): texts.append((text, True))
@@ -174,6 +181,16 @@ def _verdict(reference, text):
       has_form = question.forms or question.copies
       return float(not has_form or forms.are_met(question, gold, parsed, answer, text))
   return 0.0
+
+
+def _behind_operation(text):
+  r"""Returns what stands behind a limit, sum, integral or derivative and "=", else the text."""
+  if not _OPERATION.match(text): return text
+  depth = 0
+  for match in _EQUALITY.finditer(text):
+    depth += (match[0] in "{([") - (match[0] in "})]")
+    if match[0] == "=" and not depth and text[match.end():].strip(): return text[match.end():]
+  return text
 
 
 @functools.lru_cache(maxsize=4096)

@@ -116,6 +116,9 @@ def _same_percentage(gold, stated, question):
   """Tells whether a question asks for percentages and the answers are like 50 and 50%."""
   if (gold[0] == "%") == (stated[0] == "%"): return False
   if not question.words & {"percent", "%", "percentage"}: return False
+  # After a discount of 10%, a price in dollars is none.
+  if gold[0] != "%" and question.units and not question.words & {"percent", "percentage"}:
+    return False
   return ex.is_equal(*(tree[1] if tree[0] == "%" else tree for tree in (gold, stated)))
 
 

@@ -55,10 +55,11 @@ def are_met(question, gold, answer, gold_text, text):
     name, value = answer.sides[0], answer.sides[-1]
     if not isinstance(name, kinds.Name) or isinstance(value, kinds.Value) and (
         name.text in ex.variables(value.tree)): return False
-  golds, trees = _trees(gold), _trees(answer)
-  if not question.forms or not golds or not trees: return True
+  golds = [trees[-1] for part in _parts(gold) if (trees := _trees(part))]
+  if not question.forms or not golds: return True
   try:
-    return all(any(_FORMS[name](golds[-1], tree, text) for tree in trees)
+    return all(any(_FORMS[name](gold, tree, text) for gold in golds for tree in trees)
+               for part in _parts(answer) if (trees := _trees(part))
                for name in question.forms if name in _FORMS)
   except Unreadable:
     return True
@@ -112,6 +113,13 @@ def _is_literal(answer):
   if not isinstance(answer, kinds.Value): return True
   return all(node[0] in ("num", "/", "%", "neg", "sym", "deg", "pi")
              for node in ex.nodes(answer.tree))
+
+
+def _parts(answer):
+  """Returns the answers in a list, set, tuple or matrix, else [answer]."""
+  if isinstance(answer, kinds.Group): return answer.items
+  if isinstance(answer, kinds.Matrix): return [cell for row in answer.rows for cell in row]
+  return kinds.items(answer) if isinstance(answer, kinds.List | kinds.Set) else [answer]
 
 
 def _trees(answer):
@@ -241,6 +249,15 @@ def _are_primes(_, tree, __):
              for n in numbers if n < 10**9)
 
 
+def _is_complex(gold, tree, _):
+  """Tells whether i stands in no power, denominator or product of two factors with it."""
+  has_i = lambda part: any(node == ("i",) for node in ex.nodes(part))
+  is_open = lambda t: any(
+      node[0] == "^" and has_i(node[1]) or node[0] == "/" and has_i(node[2])
+      or node[0] == "*" and all(map(has_i, node[1:3])) for node in ex.nodes(t))
+  return is_open(gold) or not is_open(tree) and _has_as_few_terms(gold, tree, _)
+
+
 def _has_root_below(tree):
   return any(node[0] == "/" and any(part[0] == "root" for part in ex.nodes(node[2]))
              for node in ex.nodes(tree))
@@ -256,7 +273,7 @@ _FORMS = dict(
     fraction=lambda gold, tree, _: _has_decimal(gold) or not _has_decimal(tree),
     improper=lambda gold, tree, _: _has_mixed(gold) or not _has_mixed(tree),
     mixed=lambda gold, tree, _: not _has_mixed(gold) or _has_mixed(tree),
-    percent=_is_percent, scientific=_is_scientific,
+    complex=_is_complex, percent=_is_percent, scientific=_is_scientific,
     logarithm=lambda gold, tree, _: _count(gold, "fn") != 1 or _count(tree, "fn") == 1,
     fractions=lambda gold, tree, _: len(flatten(tree, "+")) == len(flatten(gold, "+")),
     square=_is_completed, primes=_are_primes,

@@ -6,6 +6,7 @@ from rlx.verifiers.math import forms, kinds, latex, reading, tables, units
 _BASE = re.compile(r"\bbase[- ]*\$?(\w+)|\b(binary|octal|hexadecimal)\b", re.IGNORECASE)
 _LETTERS = re.compile(r"(?<![^\W\d_])[^\W\d_]{1,3}(?![^\W\d_])")
 _LETTER_A = re.compile(r"(?<![A-Za-z])a(?=\s*(?:[-+*/^=,.;)$|]|and\s+[a-z]\b|$))")
+_PART_OF_WHOLE = re.compile(r"(?<=\d)\s*\\?%(?=\$?\s+of\b)")  # 35% of 80 is no percentage.
 _WORDS = tables.words("little_words")  # Of up to three letters, which are no variables.
 
 
@@ -14,7 +15,7 @@ def read(text, answer):
   # A percent sign in the answer does not mean that the question asks for percentages.
   words = units.context(answer) - {"%", "percent"}
   if not text.strip(): return kinds.Question(words)
-  words |= units.context(text) | {
+  words |= units.context(_PART_OF_WHOLE.sub(" ", text)) | {
       f"base {reading.BASES.get(name, name)}"
       for name in (re.sub(r"\W", "", m[1] or m[2]).lower() for m in _BASE.finditer(text))}
   runs = [run for run in _LETTERS.findall(text)

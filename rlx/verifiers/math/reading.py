@@ -19,6 +19,8 @@ _NUMBERED_NAME = re.compile(
     r"[A-Za-z]\(-?[\d.]+(?:,-?[\d.]+)*\)|[A-Za-z]\^\{?(?:-1|T)\}?(?:\((?:[a-z]|-?\d+)\))?")
 _PREFIX, _QUANTITY = tables.phrase("prefix"), tables.phrase("quantity")
 _SENTENCE = tables.phrase("sentence")
+_STATES = re.compile(r"\b(?:is|are|be|equals)$")  # "of the line is" y = 2x
+_FUNCTION = re.compile(r"[A-Za-z]\([a-z]\)")
 _DENIAL = tables.phrase("denial")
 _EXCEPT = tables.phrase("except")
 _INTEGER_WORDS = tables.phrase("integers")
@@ -241,6 +243,8 @@ def _list(answers): return answers[0] if len(answers) == 1 else kinds.List(answe
 def _relation(sides, signs, words):
   if not sides[0] and signs[0] in "~=" and len(sides) == 2: return _answer(sides[1], words)
   if not all(sides): raise Unreadable("half of a relation")
+  if not set(signs) & {"=", "~"} and "domain" not in words:  # -1 <= f(x) <= 3: a range.
+    sides = [["y"] if _FUNCTION.fullmatch("".join(side)) else side for side in sides]
   answers = [_whole(side, words) for side in sides[1:]]
   if signs[0] in "=~" and _is_name(sides[0]): first = _name(sides[0])
   else: first = _whole(sides[0], words)
@@ -257,6 +261,7 @@ def _name(tokens):
 def _is_name(tokens, more=()):
   r"""Tells whether tokens are a name: x, f(x), a_1, \angle ABC, P(X = 3), words."""
   if _NUMBERED_NAME.fullmatch("".join(tokens)): return True
+  if any(token[0] == '"' and _STATES.search(token) for token in tokens): return False
   if not tokens or tokens[0] in ("e", "i") or tokens[0] == "(" and "," not in tokens: return False
   return not _DENIAL.search(" ".join(tokens)) and all(
       token in _NAMING or token in more or token[0] == '"' or token.isalpha()

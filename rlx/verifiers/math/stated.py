@@ -37,6 +37,12 @@ _UNIT = re.compile(
     r"[\s*(]*((?:(?:square|cubic|sq)\s+)?(?!in\s+\w)[A-Za-z]+"
     r"(?:\s*(?:\^\s*\{?-?\d\}?|[²³])|\s*/\s*[A-Za-z]+|\s+per\s+[A-Za-z]+)*"
     r"|[\u3400-\u9fff]{1,6}(?:/[\u3400-\u9fff]{1,4})?)")
+# An exact number and its approximation; the number before it has no decimal point.
+_ROUNDED = re.compile(
+    r"(?<![.\d])([^\s.=≈]{0,40}[\dπ})]\s?\$?)"
+    r"(?:\s?\(?(?:≈|\\approx(?![A-Za-z]))|,?\s?(?:or\s|\()\s?"
+    r"(?:≈|approximately|approx\.?|about|roughly))\s?(?=\$?-?\d{0,40}\.\d)")
+_GIVEN = re.compile(r"\d[\d.]*\s*[\u3400-\u9fff]{1,6}")  # 4小时, of the question
 _LEADS_ON = re.compile(r"\b(?:or|(?<!equal )(?<!comes )(?<!amounts )to|through)\s*$")
 _SENTENCES = re.compile(r"(?<=[^\s\d.])[.!?]\s+|(?<=\d)[.!?]\s+(?=[A-Z])")
 # A stretch of mathematics: a formula in dollars, or parts and the white space between them.
@@ -93,13 +99,13 @@ def answer(text, question, is_number, is_words=False):
     if _ATTRIBUTED.search(before): continue
     if (behind := find_retraction(rest)) is not None:
       return answer(text[mark.end() + behind:], "", is_number, is_words)
-    if is_number: return [_number(_SENTENCES.split(line)[0], True)]
+    if is_number: return [_number(_SENTENCES.split(_skip_given(line, question))[0], True)]
     return _expressions(line)
   lines = [line for line in text.splitlines() if line.strip(" *_`#>-{}$")]
   if not lines: return []
   if not is_number:
     if find_retraction(lines[-1]) is not None: return []
-    return [*_expressions(lines[-1]), _clean(_behind_equality(lines[-1])),
+    return [*_expressions(lines[-1]), _clean(_behind_equality(_DENIED.sub(" ", lines[-1]))),
             *_predicate(lines[-1]) * is_words]
   numbered = [i for i, line in enumerate(lines) if re.search(r"\d", line)]
   if not numbered: return []
@@ -173,6 +179,14 @@ def _make_fraction(match):
   return rf"\frac{{{above}}}{{{below}}}"
 
 
+def _skip_given(line, question):
+  """Removes a number of the question from the start of a Chinese sentence: 4小时行驶240千米."""
+  given = _GIVEN.match(line)
+  if not given or not _VALUE.search(line, given.end()): return line
+  ends = (n for n in range(given.end(), 1, -1) if "\u3400" <= line[n - 1] and line[:n] in question)
+  return line[next(ends, 0):]
+
+
 def _predicate(line):
   """Returns what stands behind the last "is" of the last sentence, unless it is denied."""
   sentence = _SENTENCES.split(line.strip().rstrip("."))[-1]
@@ -209,6 +223,7 @@ def _number(line, is_marked):
   line = _MINUS.sub("-", _DENIED.sub(" ", _BOLD.sub(r"\2", line))).strip()
   if is_marked and _VALUE.search(short := _REASON.sub("", line)): line = short
   if not is_marked: line = _last_clause(line)
+  line = _ROUNDED.sub(r"\1 \\simeq ", line)
   if "=" in line.rstrip("= "): line, is_marked = _behind_equality(line), True
   filler = _FILLER.match(line).end()
   if is_marked and (number := reading.number_of(
