@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rlx.evals import accuracy, prm_metrics
+from rlx.evals import accuracy as accuracy_lib, prm_metrics
 
 nan = np.nan
 
@@ -62,8 +62,8 @@ def test_pairs_alone_count_where_prompts_without_pairs_are_taken_out():
   got, share = (f(*x) for f, x in (
       (prm_metrics.accuracy, (score_BT, 0 * score_BT, score_BT >= 0, outcome_PG, outcome_PG >= 0)),
       (prm_metrics.share_of_varied, (outcome_PG, outcome_PG >= 0))))
-  assert accuracy.take_out_ties(float(got), float(share)) == 0.5
+  assert accuracy_lib.take_out_ties(float(got), float(share)) == 0.5
   right = prm_metrics.accuracy(score_BT[:4], 0 * score_BT[:4], score_BT[:4] >= 0,
                                jnp.array([[0., 1.], [1., 1.]]), jnp.ones((2, 2), bool))
-  assert float(right) == 0.75 and accuracy.take_out_ties(float(right), 0.5) == 1
-  assert np.isnan(accuracy.take_out_ties(0.5, 0.0))
+  assert float(right) == 0.75 and accuracy_lib.take_out_ties(float(right), 0.5) == 1
+  assert np.isnan(accuracy_lib.take_out_ties(0.5, 0.0))
