@@ -203,6 +203,9 @@ def read_prompts(c: keys.Config, split: str,
                  unread: list[records.Dropped] | None = None) -> Iterable[records.Prompt]:
   """Returns all prompts of a split, of the one source of a config of `list_sources`; the rows that
   the data set dropped are added to `unread`, or logged without it."""
+  if not split:
+    raise ValueError(f"prompts.split={split!r}: {c.prompts.source} has no split for training; as "
+                     "eval.sets.NAME.source it is evaluated.")
   dataset, _ = bind_dataset(c)
   rows = io_rows.rows(c.prompts.source, split, **c.prompts.options)
   return filters.drop_unread(dataset(rows, split), f"{c.prompts.source}, split {split}", unread)
