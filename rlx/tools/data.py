@@ -122,7 +122,8 @@ def _load(config: keys.Config, texts: texts_lib.Texts
       loaded = build_prompts.load_prompts(config, texts, report=note)
     else:
       loaded = build_prompts.load_and_check_prompts(
-          config, build_run.sizes_of(config).draw, texts, ("train", "eval"), report=note)
+          config, build_run.sizes_of(config).draw, texts,
+          ("train", "eval") if config.prompts.split else ("eval",), report=note)
   except ValueError as e:
     if not splits["train"].rows:  # What held-out prompts are refused for is no reason to hide them.
       with contextlib.suppress(ValueError):
