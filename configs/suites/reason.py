@@ -17,7 +17,7 @@ TASKS = dict(
 # prompt), seed. The answer is asked for as <answer>...</answer>, as its default system prompt does.
 SETS = {name: dict(
     source=f"gym:{tasks}", dataset="reasoning_gym", split="test", prompts=50, samples=1,
-    options=dict(size=400, seed=42), decoding=dict(temperature=0.6, top_p=0.95),
+    options=dict(size=100, seed=42), decoding=dict(temperature=0.6, top_p=0.95),
     max_tokens=32768 - 2048, template=dict(name="chat", wording=(
         "{question}\n\nThink step by step, and give the final answer between <answer> and "
         "</answer>.")))

@@ -66,12 +66,12 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
     raise ValueError(f"eval.prm_sets={options.prm_sets!r}: workdir={workdir} has no "
                      "checkpoint and prm.path is None: there is no trained PRM.")
   if not run.eval_prompts:
-    metrics = measure_suite(config, run, state)
+    suite = measure_suite(config, run, state)
     run.close()
-    (workdir / "evaluate.json").write_text(json.dumps(metrics, indent=2))
-    report_lib.print_suite(metrics)
+    (workdir / "evaluate.json").write_text(json.dumps(suite, indent=2))
+    report_lib.print_suite(suite)
     print(f"  {workdir / 'evaluate.json'}")
-    return metrics
+    return suite
   n, g = len(run.eval_prompts), run.sizes.eval_samples
   outcomes, completions, finishes = [], [], []
   for prompts in padding.batches(run.eval_prompts, run.sizes.eval_batch):
@@ -130,11 +130,13 @@ def measure_suite(config: keys.Config, run: build.Run,
   for name, part in build_prompts.list_eval_sets(config).items():
     is_sampled, prompts = config.eval.sets[name].get("samples") is not None, run.eval_sets[name]
     sample = run.sampling.sets[name]["sampled" if is_sampled else "greedy"]
-    outcomes, finishes, lengths = [], [], []
+    outcomes: list[np.ndarray] = []
+    finishes: list[np.ndarray] = []
+    lengths: list[int] = []
     for batch in padding.batches(prompts, sample.prompts):
       rollouts = sample(params, batch, rng.key(run.passes.seed, "evaluate"), None, weights)
       outcomes.append(run.outcomes(batch, rollouts))
-      finishes.append(rollouts.finish_B)
+      finishes.append(np.asarray(rollouts.finish_B))
       lengths += map(len, padding.completions(rollouts))
     n = len(prompts) * sample.group
     outcome_PG, finish_B = np.concatenate(outcomes)[:len(prompts)], np.concatenate(finishes)[:n]
