@@ -14,10 +14,10 @@ from tests.test_bases import chat_model  # pylint: disable=unused-import
 
 ALL = ("code", "math", "reason")
 GREEDY, R1 = dict(temperature=0.0), dict(temperature=0.6, top_p=0.95, top_k=0, min_p=0.0)
-BOXED = ("Solve the following math problem efficiently and clearly.  The last line of your response "
-         r"should be of the following format: 'Therefore, the final answer is: $\boxed{ANSWER}$. I "
-         "hope it is correct' (without quotes) where ANSWER is just the final number or expression "
-         "that solves the problem. Think step by step before answering.\n\n")
+BOXED = ("Solve the following math problem efficiently and clearly.  The last line of your "
+         "response should be of the following format: 'Therefore, the final answer is: "
+         r"$\boxed{ANSWER}$. I hope it is correct' (without quotes) where ANSWER is just the final "
+         "number or expression that solves the problem. Think step by step before answering.\n\n")
 # {set: (samples, decoding, tokens, prompts, the start of the last turn, its end)} as published.
 PUBLISHED = {
     "gsm8k": (None, GREEDY, 1024, 1319, "Q: test: ", "\nA: Let's think step by step."),
@@ -96,7 +96,8 @@ def test_gym_tasks_of_the_suite_exist():
     assert len(list(build_prompts.read_prompts(part, "test"))) >= 50, name
 
 
-SMALL = {"prompts.max_tokens": 1024, "eval.batch": 4, "rollouts.chunk": 8, "verifier.workers": 1} | {
+SMALL = {"prompts.max_tokens": 1024, "eval.batch": 4, "rollouts.chunk": 8,
+         "verifier.workers": 1} | {
     f"eval.sets.{name}.max_tokens": 8 for name in ("gsm8k", "math_500", "aime24", "aime25", "amc")
 } | {f"eval.sets.{name}.samples": 3 for name in ("aime24", "aime25", "amc")}
 MEASURES = {"gsm8k": "greedy", "math_500": "avg@1", "aime24": "avg@3", "aime25": "avg@3",

@@ -8,6 +8,8 @@ get_config, which has a config without a training split. A set is decoded greedi
 `samples`; then its accuracy is avg@samples, the mean over samples and prompts. The chat template of
 the model renders the prompts. Each setting has its source as a comment, OWNER/NAME PATH on GitHub.
 """
+import copy
+
 from rlx.configs import base
 
 
@@ -33,10 +35,12 @@ def fill(c, sets, keys):
       c.prompts[name] = plain.prompts[name]
     for name in ("decoding", "stops", "stop_ids", "demonstration"):
       c.rollouts[name] = plain.rollouts[name]
-    for name in ("decoding", "max_tokens", "difficulty", "prm_sets"): c.eval[name] = plain.eval[name]
+    for name in ("decoding", "max_tokens", "difficulty", "prm_sets"):
+      c.eval[name] = plain.eval[name]
     c.environment = plain.environment
     c.prompts.split = c.eval.split = ""
-    c.eval.sets = {name: dict(own) for name, own in sets.items()}
+    c.eval.sets = {}
+    for name, own in sets.items(): c.eval.sets[name] = copy.deepcopy(own)  # Sets share no section.
     for key, value in keys.items():
       section, _, name = key.partition(".")
       c[section][name] = value

@@ -9,11 +9,12 @@ HumanEval three of 164 (32, 38 and 50, which pass what one call returns to anoth
 from rlx.configs import suites
 
 SETS = dict(
-    # evalplus/evalplus evalplus/provider/utility.py and codegen.py: wording without the beginning of
-    # the reply, greedy; evalplus/provider/base.py: 768 tokens. Tests: openai/human-eval.
+    # evalplus/evalplus evalplus/provider/utility.py and codegen.py: wording without the beginning
+    # of the reply, greedy; evalplus/provider/base.py: 768 tokens. Tests: openai/human-eval.
     humaneval=dict(source="humaneval", prompts=164, max_tokens=768, template=dict(
-        name="chat", wording=("Please provide a self-contained Python script that solves the "
-                              "following problem in a markdown code block:\n```\n{question}\n```\n"))),
+        name="chat", wording=(
+            "Please provide a self-contained Python script that solves the following problem in a "
+            "markdown code block:\n```\n{question}\n```\n"))),
     # EleutherAI/lm-evaluation-harness lm_eval/tasks/mbpp/mbpp_instruct.yaml: wording and tests of
     # the 500 test problems, greedy; without its three worked examples and its 256 tokens, but those
     # of EvalPlus.
@@ -33,8 +34,8 @@ SETS = dict(
                 "program."))))
 KEYS = {
     "prompts.max_tokens": 4096,
-    # LiveCodeBench/LiveCodeBench lcb_runner/runner/parser.py: 6 s a test; all tests of a problem have
-    # to pass, of which there may be more than a hundred.
+    # LiveCodeBench/LiveCodeBench lcb_runner/runner/parser.py: 6 s a test; all tests of a problem
+    # have to pass, of which there may be more than a hundred.
     "verifier.test_s": 6, "verifier.timeout_s": 300.0,
     # The published tests count, also where a constant passes them.
     "verifier.allow_constant": True}

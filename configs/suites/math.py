@@ -2,7 +2,8 @@ r"""Mathematics: GSM8K, MATH-500, the AIME of 2024 and 2025, the AMC 12 of 2022 
 
   rlx evaluate suites/math model.path=hf:Qwen/Qwen2.5-1.5B-Instruct workdir=runs/qwen_math
 
-All answers are graded by math_answer.final; docs/verifiers.md compares it with the harnesses' rules.
+All answers are graded by math_answer.final; docs/verifiers.md compares it with the rules of
+lm-evaluation-harness for GSM8K.
 """
 from rlx.configs import suites
 
@@ -18,8 +19,8 @@ _LIGHTEVAL = dict(name="chat", wording=(
 _R1 = dict(decoding=dict(temperature=0.6, top_p=0.95), max_tokens=32768 - 2048)
 SETS = dict(
     # EleutherAI/lm-evaluation-harness lm_eval/tasks/gsm8k/gsm8k-cot-zeroshot.yaml: wording, greedy
-    # decoding; graded as its flexible-extract. Its default of 256 tokens cuts off chat models; 1,024
-    # are those of volcengine/verl examples/grpo_trainer.
+    # decoding. Its default of 256 tokens cuts off chat models; 1,024 are those of volcengine/verl
+    # examples/grpo_trainer.
     gsm8k=dict(source="gsm8k", prompts=1319, max_tokens=1024, template=dict(
         name="chat", wording="Q: {question}\nA: Let's think step by step.")),
     # huggingface/lighteval src/lighteval/tasks/tasks/math_500.py: wording, tokens, n=1.

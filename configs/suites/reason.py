@@ -13,8 +13,9 @@ TASKS = dict(
     arithmetic="chain_sum,gsm_symbolic", cognition="number_sequence,figlet_font",
     games="countdown,mini_sudoku", geometry="simple_geometry,advanced_geometry",
     graphs="family_relationships,shortest_path", logic="knights_knaves,syllogism")
-# open-thought/reasoning-gym eval/README.md: temperature, top-p, 50 questions, tokens (32,768 with the
-# prompt), seed. The answer is asked for as <answer>...</answer>, as its default system prompt does.
+# open-thought/reasoning-gym eval/README.md: temperature, top-p, 50 questions, tokens (32,768 with
+# the prompt), seed. The answer is asked for as <answer>...</answer>, as its default system prompt
+# does.
 SETS = {name: dict(
     source=f"gym:{tasks}", dataset="reasoning_gym", split="test", prompts=50, samples=1,
     options=dict(size=100, seed=42), decoding=dict(temperature=0.6, top_p=0.95),

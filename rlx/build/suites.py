@@ -1,4 +1,4 @@
-"""Suites of benchmarks by name: `suite=math` evaluates a run or a model on configs/suites/math.py."""
+"""Suites of benchmarks by name: `suite=math` evaluates a run or model on configs/suites/math.py."""
 import difflib
 import importlib
 import pkgutil
@@ -26,5 +26,6 @@ def find_config(name: str) -> str:
   names = sorted(m.name for m in pkgutil.iter_modules(suites.__path__))
   if name not in names:
     near = "".join(f"; did you mean {x}?" for x in difflib.get_close_matches(name, names, 1))
-    raise ValueError(f"suite={name!r:.40}: no such suite{near or '.'} There are {', '.join(names)}.")
+    raise ValueError(
+        f"suite={name!r:.40}: no such suite{near or '.'} There are {', '.join(names)}.")
   return f"suites/{name}"

@@ -45,7 +45,8 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
     of eval.sets; the metrics of `at_k`; "difficulty/VALUE"; "no_answer" and "truncated", shares of
     completions; "length" in tokens; and under "prm" the metrics of prm_sets.py for each of
     eval.prm_sets. Intervals are 95%: Wilson's over prompts for shares (`accuracy.interval`),
-    percentile bootstrap over prompts or problems for "length" and "prm". Of a suite, `measure_suite`.
+    percentile bootstrap over prompts or problems for "length" and "prm". Of a suite, those of
+    `measure_suite`.
   """
   workdir, options = pathlib.Path(workdir), options_lib.read_options(Options, config)
   run = build.build(config, learns="")
@@ -120,10 +121,10 @@ def measure_suite(config: keys.Config, run: build.Run,
 
   Returns:
     {"greedy/NAME" or "avg@SAMPLES/NAME": dict(mean, low, high, prompts, unknown, asked, truncated,
-    tokens, settings)}: a 95% interval by prompts (`accuracy.interval`); `asked`, the number of prompts
-    that the suite asks for, which differs from `prompts` where some are dropped or unknown; the share
-    of truncated completions and their mean length; and what has to be the same where two results are
-    compared.
+    tokens, settings)}: a 95% interval by prompts (`accuracy.interval`); `asked`, the number of
+    prompts that the suite asks for, which differs from `prompts` where some are dropped or unknown;
+    the share of truncated completions and their mean length; and what has to be the same where two
+    results are compared.
   """
   params = state.join_params("policy")
   weights, metrics = run.sampling.lay_out(params), {}

@@ -1,9 +1,9 @@
 """LiveCodeBench, problems of programming contests with their dates; it has no training split.
 
-Jain et al. 2024, arXiv:2403.07974; the JSONL files of `hf:livecodebench/code_generation_lite`, whose
-script the package `datasets` no longer runs (version 4): all together 1,055 problems from May 2023
-to April 2025 (4.5 GB); `hf:livecodebench/code_generation_lite/{split}.jsonl` with the splits test,
-test2, ... test6 are the problems that each release added. The question is the user's turn of
+Jain et al. 2024, arXiv:2403.07974; the JSONL files of `hf:livecodebench/code_generation_lite`,
+whose script the package `datasets` no longer runs (version 4): all together 1,055 problems from May
+2023 to April 2025 (4.5 GB); `hf:livecodebench/code_generation_lite/{split}.jsonl` with the splits
+test, test2, ... test6 are the problems that each release added. The question is the user's turn of
 lcb_runner/prompts/code_generation.py of LiveCodeBench/LiveCodeBench.
 """
 import datetime
