@@ -52,7 +52,7 @@ setuptools.setup(
         "verifiers": ["verifiers>=0.3.1,<0.4"],  # Classic environments; 0.4 has task sets alone.
         "openenv": ["openenv>=0.10"],
         "code": CODE,
-        "grids": GRIDS,  # experiments/grids/run.py, plots.py
+        "grids": GRIDS,  # rlx/grids/run.py, plots.py
         "notebooks": GRIDS + ["ipykernel", "nbclient", "nbformat"],  # colab/ outside Colab
         "docs": ["mkdocs-material>=9.7", "mkdocstrings[python]"],  # mkdocs.yml
         "wandb": ["wandb"],

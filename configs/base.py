@@ -572,6 +572,9 @@ def declared():
       microbatches=Option(1, PARTS),
       optimizer=_optimizer(1e-6, max_grad_norm=10.0),
   )
+  # A frozen model of any size with the tokenizer of model.path, for rewards and losses that read
+  # its log-probs (on-policy distillation); None: there is none.
+  c.teacher = dict(path=placeholder(str))
   # Training a PRM on stored completions for `steps` batches (rlx/loops/train_prm.py), with loss,
   # reference and optimizer of the section prm; not used by the RL loop.
   c.train_prm = dict(

@@ -34,6 +34,12 @@ COMMANDS = {
     "view": ("rlx.tools.view:main", "WORKDIR ... [serve=PORT]",
              "write a run's report, one HTML page, or show it while the run goes on"),
     "chat": ("rlx.api:run_chat", "MODEL", "talk to a model, or to the policy of a run's folder"),
+    "grid": ("rlx.grids.run:main", "FILE [--workers N ...]",
+             "run a grid of configs and seeds, on this machine or with SLURM"),
+    "plots": ("rlx.grids.plots:main", "FOLDER [--metrics METRIC ...]",
+              "plot the runs of a grid, seeds with intervals"),
+    "compare": ("rlx.grids.compare:main", "RUN RUN [--metrics METRIC ...]",
+                "keys, versions and metrics in which two runs differ"),
     "convert": ("rlx.tools.convert:main", "source=MODEL to=FOLDER [key=value ...]",
                 "convert a run or a model to another format")}
 _LOOPS = ("train", "sft", "train_prm")
@@ -72,7 +78,8 @@ def main(*command: str) -> None:
   words = [*command, *sys.argv[1:]]
   # As `python -m` does: configs may name functions of modules in the current directory.
   if os.getcwd() not in sys.path and "" not in sys.path: sys.path.insert(0, os.getcwd())
-  if not words or any(word in ("-h", "--help", "help") for word in words):
+  has_help = words and "--" in COMMANDS.get(words[0], ("", "", ""))[1]  # Of its own.
+  if not words or not has_help and any(word in ("-h", "--help", "help") for word in words):
     print(_help(), end="")
     return
   if words[0] in ("-V", "--version", "version"):

@@ -52,7 +52,8 @@ def test_slots_are_the_configs_or_what_memory_holds(slots, prompts, group, free,
     c.rollouts.slots = slots
     return sampling_lib.most_rows(
         run_lib.sampling_options(c, run_lib.sizes_of(c)),
-        build_prompts.texts_of(c, tokenizer.characters("a")), CONFIG, mesh, free, prompts, group)
+        build_prompts.texts_of(c, tokenizer.characters("a")), CONFIG, mesh, free, prompts, group,
+        c.rollouts.max_tokens)
   assert slots_on(sharding.make_mesh()) == expected
   assert slots_on(sharding.make_mesh(data=2)) == on_two
 

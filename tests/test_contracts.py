@@ -91,7 +91,6 @@ def _record(stage, padding):
       old_logits_BT=fill(-1.0, 1.0), old_min_p_logps_BT=fill(),
       top_logps_BTK=np.stack([fill(-0.1, -0.05), fill()], axis=2),
       prm_beta_B=np.full(6, 0.5), kl_ratio_B=draw.normal(size=6), step_scores_BT=fill(0.1, 0.9),
-      prefix_scores_BT=fill(0.1, 0.9),
       reward_B=outcome_B * 3,
       step_rewards_BTZ=np.where(learn_BT, draw.normal(size=learn_BT.shape), 0.0)[:, :, None],
       step_ends_BT=draw.uniform(size=mask_BT.shape) < 0.5,
@@ -111,7 +110,10 @@ def _record(stage, padding):
       step_answer_logps_BJM=np.stack([fill(), fill(), fill()], axis=1),
       answer_mask_BM=learn_BT, answer_span_BT=learn_BT, greedy_B=np.repeat([0.5, 1.0], 3),
       old_sum_pi_squared_BT=fill(0.1, 0.5), rehearsal_BT=learn_BT,
-      self_logps_B=fill()[:, 0], finish_B=np.array([1, 1, 1, 0, 1, 2]))
+      self_logps_B=fill()[:, 0], finish_B=np.array([1, 1, 1, 0, 1, 2]),
+      prefix_scores_BT=fill(0.1, 0.9), teacher_logps_BT=fill(),
+      all_logps_BTV=np.stack([fill(), fill()], axis=2),
+      teacher_all_logps_BTV=np.stack([fill(), fill()], axis=2))
   return combine.with_rewards(scored, fill(-1.0, 1.0)) if stage == "advantages" else scored
 
 
@@ -131,7 +133,7 @@ def _compile_gradients(names):
     def of(name):
       fn, stage = _call(name), name.split(".")[0]
       x = {f: getattr(record, f) for f in (*fn.fields, *["rewards_BT"] * (stage == "advantages"))
-           if f in record.columns and f.endswith(("_BT", "_BM", "_BTK", "_B"))
+           if f in record.columns and f.endswith(("_BT", "_BM", "_BTK", "_BTV", "_B"))
            and f != "kl_ratio_B" and jnp.issubdtype(getattr(record, f).dtype, jnp.floating)}
       def total(x):
         batch = record.replace(**x)

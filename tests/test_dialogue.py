@@ -184,7 +184,8 @@ def test_nothing_drawn_is_tokenised_again(bare, name, pytestconfig, monkeypatch)
   read = set(given)
   done = 0
   while done < turns:
-    state = episodes._State(rows, np.zeros(rows, np.int32), width, 5, 9, 0)
+    state = episodes._State(rows, np.zeros(rows, np.int32), width, 5, 9, 0, 0,
+                            np.full(rows, width))
     expected = [[] for _ in range(rows)]
     while (state.status_B != episodes._ENDED).any():
       part = episodes._slots(state, 1, rows)

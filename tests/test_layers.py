@@ -26,7 +26,7 @@ LAYERS = [
     {"contrib"},  # Nothing imports it.
     {"__init__", "__main__", "train"},
     {"api", "cli"},
-    {"tools"},
+    {"tools", "grids"},
     {"loops"},
     {"build"},
     {"stages"},

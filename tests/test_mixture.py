@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from configs import quickstart
-from experiments.grids import grid
+from rlx.grids import grid
 from rlx import build, cli
 from rlx.build import keys, load, own_data, prompts as build_prompts, sets, sft, validation
 from rlx.core import records

@@ -19,7 +19,7 @@ from rlx import build, cli
 from rlx.build import load, own_data
 from rlx.io import curves
 from tests import test_bases, test_convert, test_readme, tiny
-from tests.experiments.grids import test_plots
+from tests.grids import test_plots
 from tests.io import hub_stub
 from tests.io.test_chat import bare  # pylint: disable=unused-import
 from tests.test_bases import chat_model  # pylint: disable=unused-import
@@ -162,7 +162,7 @@ def execute(folder):
       if words[:2] == ["python", "-c"]: return exec(words[2], {})  # pylint: disable=exec-used
       if words[0] == "python" and (name := words[2].removeprefix("rlx.")) in cli.COMMANDS:
         words = ["rlx", name, *words[3:]]
-      if words[2:3] == ["experiments.grids"]: words += ["--dry-run", "--out", "runs/dry"]
+      if words[:2] == ["rlx", "grid"]: words += ["--dry-run", "--out", "runs/dry"]
       patch.setattr(sys, "argv", words if words[0] == "rlx" else words[2:])
       try:
         if words[0] == "rlx": cli.main()

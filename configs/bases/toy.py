@@ -16,6 +16,7 @@ PARTS = {
     "strict and a lenient verifier": "math_answer.final",  # It accepts "7;2;5;#5", too.
     # Two verifiers that stand in for reward models.
     "verifier of answers": "chain.answer",
+    "teacher": "configs/models/chain_teacher",
     "graded verifier": "chain.step_share",
     # Before the answer, and its most tokens: one digit.
     "mark of the answer": ("#", 1),

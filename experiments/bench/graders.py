@@ -32,7 +32,7 @@ from typing import Callable
 
 import numpy as np
 
-from experiments import tables
+from rlx.grids import tables
 from rlx.evals import verifier as report_lib
 
 ROOT = pathlib.Path(__file__).parents[2]

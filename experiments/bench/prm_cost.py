@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments import tables
+from rlx.grids import tables
 from rlx import build
 from rlx.build import memory as run_memory, updates
 from rlx.core import records, resolve

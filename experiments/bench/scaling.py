@@ -19,7 +19,7 @@ import types
 import jax
 
 from configs.papers import prime
-from experiments import tables
+from rlx.grids import tables
 from experiments.bench import bench
 from rlx.build import (
     memory as run_memory, methods as build_methods, models as build_models, run as run_lib,

@@ -2,7 +2,7 @@
 import json
 import pathlib
 
-from experiments import tables
+from rlx.grids import tables
 
 TASKS = {"gen": ("gen", ""), "ragged": ("gen", "ragged"), "upd": ("upd", ""),
          "e2e": ("e2e", ""), "prime": ("e2e", "prime"), "rloo": ("e2e", "rloo")}

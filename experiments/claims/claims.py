@@ -56,7 +56,7 @@ import jax
 import numpy as np
 from scipy import stats
 
-from experiments import tables
+from rlx.grids import tables
 
 ROOT = pathlib.Path(__file__).parents[2]
 SEEDS = tuple(range(40))

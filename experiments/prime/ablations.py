@@ -1,9 +1,9 @@
 """PRIME's ablations on a language model, of configs/long_chain.py or of --config=FILE.
 
-  python -m experiments.grids experiments/prime/ablations.py:rates
-  python -m experiments.grids experiments/prime/ablations.py
+  rlx grid experiments/prime/ablations.py:rates
+  rlx grid experiments/prime/ablations.py
 """
-from experiments.grids import grid as grids
+from rlx.grids import grid as grids
 
 STARTS = "runs/starts"  # RESULTS.md has the commands that make them.
 TASK = [{"config": "configs/long_chain.py"}]

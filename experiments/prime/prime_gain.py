@@ -4,7 +4,7 @@ The tasks are those of configs/prime_steps.py, with 32 completions a step. Setti
 them with seeds 100 to 102 and other PRMs. Fixed before the runs of `confused`:
 
 - arms: those below, each with the learning rate that was best for it on that task;
-- measures: those of experiments/grids/gain.py over 120 steps, threshold 0.5 (also reported at 0.7),
+- measures: those of experiments/prime/gain.py over 120 steps, threshold 0.5 (also reported at 0.7),
   seeds 0 to 9; two PRMs, one for seeds 0 to 4 and one for seeds 5 to 9;
 - target: `steps` needs at least 1.5 times fewer steps than `outcome` on both tasks, with the
   interval above 1. `exact` is the room. `null` has a PRM that was trained on permuted verdicts and
@@ -24,11 +24,11 @@ Commands, after those of configs/prime_steps.py that make the initial model, for
   rlx convert source=runs/prm/confused_chain to=runs/prm/confused_chain/model model=prm
                                                      # also the other two
   rlx sft sft_step_tasks:confused_chain-right workdir=runs/right/confused_chain
-  python -m experiments.grids experiments/prime/prime_gain.py:confused \\
+  rlx grid experiments/prime/prime_gain.py:confused \\
       --out runs/prime_confused --workers 2
-  python -m experiments.grids.gain runs/prime_confused --baseline outcome --threshold 0.5 \\
+  python -m experiments.prime.gain runs/prime_confused --baseline outcome --threshold 0.5 \\
       --prm confused_chain-steps=runs/prm/confused_chain
-  python -m experiments.grids experiments/prime/prime_gain.py:misread_confused \\
+  rlx grid experiments/prime/prime_gain.py:misread_confused \\
       --out runs/prime_confused_misread --workers 2
   python -m experiments.prime.prime_gain figure
 
@@ -44,12 +44,12 @@ completions:
       train_prm.prompts=256
   rlx train_prm prime_steps:lookup-prm workdir=runs/prm/lookup8192 seed=1 steps=100 \\
       train_prm.prompts=1024
-  python -m experiments.grids experiments/prime/prime_gain.py:ablations --out runs/prime_gain
+  rlx grid experiments/prime/prime_gain.py:ablations --out runs/prime_gain
 
 In `misread`, verdicts of steps, of which a share is wrong, take the place of the PRM's log-ratios:
 how good must process rewards be? The second command puts the PRM on the same scale:
 
-  python -m experiments.grids experiments/prime/prime_gain.py:misread --out runs/prime_misread
+  rlx grid experiments/prime/prime_gain.py:misread --out runs/prime_misread
   python -m experiments.prime.step_quality runs/prm/lookup
   python -m experiments.prime.prime_gain figure_lookup
 """
@@ -60,8 +60,8 @@ import sys
 import numpy as np
 
 from configs import prime_steps
-from experiments.grids import gain, grid as grids, plots
-from experiments.prime import prime_room, step_quality
+from experiments.prime import gain, prime_room, step_quality
+from rlx.grids import grid as grids, plots
 
 SEEDS = [{"seed": s} for s in range(10)]
 UNTRAINED = {"prm.path": None, "prm.order": "single"}

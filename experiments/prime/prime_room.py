@@ -17,13 +17,13 @@ A task has room for dense rewards if the first is at least 0.15 or the second at
 the published estimator of PRIME sums a PRM's rewards: the verdict less the chance before the step.
 That chance is not the policy's, so it is a baseline, but not the best one.
 
-  python -m experiments.grids experiments/prime/prime_room.py
-  python -m experiments.grids experiments/prime/prime_room.py:whitened \\
+  rlx grid experiments/prime/prime_room.py
+  rlx grid experiments/prime/prime_room.py:whitened \\
       --out runs/prime_room_whitened
-  python -m experiments.grids.plots runs/prime_room --metrics rollouts/accuracy
+  rlx plots runs/prime_room --metrics rollouts/accuracy
 """
 from configs import step_tasks
-from experiments.grids import grid as grids
+from rlx.grids import grid as grids
 
 TASKS = [{"arm": name, "config": f"configs/step_tasks.py:{name}"} for name in step_tasks.TASKS]
 SEEDS = [{"seed": s} for s in range(5)]

@@ -20,7 +20,7 @@ import json
 import pathlib
 
 from configs.papers import implicit_prm
-from experiments import tables
+from rlx.grids import tables
 from rlx.loops import train_prm
 
 MEASURES = {

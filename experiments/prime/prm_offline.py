@@ -23,7 +23,7 @@ import json
 import pathlib
 
 from configs import prime_steps
-from experiments import tables
+from rlx.grids import tables
 from experiments.prime import step_quality
 from rlx.loops import train_prm
 

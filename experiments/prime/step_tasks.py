@@ -311,8 +311,9 @@ def _value(task, text):
 
 @fields.field(np.float32)
 def start_B(prompts):
-  """The chance of success before the first step."""
-  return [values(p.meta["task"], p.text, p.meta["slip"], p.meta["strict"])[0][None]
+  """The chance of success before the first step; meta["start"] where the data set gives it."""
+  return [p.meta["start"] if "start" in p.meta else
+          values(p.meta["task"], p.text, p.meta["slip"], p.meta["strict"])[0][None]
           for p in prompts]
 
 

@@ -1,14 +1,14 @@
 """Grids: PRIME and the outcome alone on the shipped environments, three seeds each.
 
-  python -m experiments.grids experiments/prime/turns.py:calculator
-  python -m experiments.grids.plots runs/turns-calculator --baseline outcome \\
+  rlx grid experiments/prime/turns.py:calculator
+  rlx plots runs/turns-calculator --baseline outcome \\
       --metrics rollouts/accuracy
 
 The initial model is that of the config; `rlx sft environments/NAME:sft` trains it.
 """
 import functools
 
-from experiments.grids import grid as grids
+from rlx.grids import grid as grids
 
 def cells(name):
   """The cells of an environment."""

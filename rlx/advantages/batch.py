@@ -56,12 +56,16 @@ def group_mean_batch_std(rewards_PG: Array, learn_PG: Array, *,
 
 @method
 def reinforce_pp(rewards_BT: Array, learn_BT: Array, learn_B: Array, *,
-                 gamma: ranges.Share = 1.0) -> Array:
+                 gamma: ranges.Share = 1.0, centre: bool = False) -> Array:
   """REINFORCE++: rewards to go, whitened over all tokens of the batch.
 
     A = (G - mean G) / std G,    G_t = r_t + gamma G_{t+1}
 
-  Source: Hu et al. 2025, arXiv:2501.03262. Differs from the paper: KL
+  centre:  r_t - mean r, over all tokens of the batch, takes the place of r_t. Each further token
+  of a completion then costs mean r, whatever its own reward is, as in `process.rloo`.
+
+  Source: Hu et al. 2025, arXiv:2501.03262; with centre the advantage of IPVRM, Gao et al. 2026,
+  arXiv:2604.13197, from its released code. Differs from the paper: KL
   is a reward term of its own here, added before.
 
   Args:
@@ -69,6 +73,7 @@ def reinforce_pp(rewards_BT: Array, learn_BT: Array, learn_B: Array, *,
     learn_BT: bool.
     learn_B: bool; other rows get 0 and do not enter the statistics.
     gamma: discount per token.
+    centre: see above.
   Returns:
     advantages_BT, 0 on padding.
   Example:
@@ -77,6 +82,8 @@ def reinforce_pp(rewards_BT: Array, learn_BT: Array, learn_B: Array, *,
     Array([[ 0.87,  0.87],
            [-0.87, -0.87]], dtype=float32)
   """
+  if centre: rewards_BT = masked.where_valid(
+      rewards_BT - masked.mean(rewards_BT, learn_BT), learn_BT)
   return masked.whiten(temporal.return_to_go(rewards_BT, learn_BT, gamma=gamma), learn_BT)
 
 

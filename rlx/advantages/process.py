@@ -109,6 +109,36 @@ def totals_loo(rewards_BT: Array, learn_BT: Array, learn_PG: Array, *,
   return masked.where_valid(returns_BT - baseline_PG.reshape(-1, 1), learn_BT & counts_B1)
 
 
+@method
+def masked_steps(rewards_BT: Array, learn_BT: Array, learn_PG: Array) -> Array:
+  """SPRO's masked step advantage: the sum up to a token against the same place of the others.
+
+    A_t = R_it - mean_j R_jt    R_it = sum_{s <= t} r_is
+
+  The mean is over the completions of the prompt that have a token t, this one included. Unlike in a
+  return, the rewards before t count and those after it do not.
+
+  Source: Fei et al. 2025, arXiv:2507.01551, eq. 11 and 12. Differs from the paper: nothing known;
+  only descriptions of the equations were found, which do not say whether y_i is part of its mean.
+
+  Args:
+    rewards_BT: process rewards, such as rewards.implicit.own; anything on padding.
+    learn_BT, learn_PG: bool.
+  Returns:
+    advantages_BT, 0 on padding, where not valid, and where no other completion has a token t.
+  Example:
+    >>> learn_BT = jnp.array([[True, True], [True, False]])
+    >>> process.masked_steps(jnp.array([[1., 2.], [3., 0.]]), learn_BT, jnp.ones((1, 2), bool))
+    Array([[-1.,  0.],
+           [ 1.,  0.]], dtype=float32)
+  """
+  learn_BT = learn_BT & learn_PG.reshape(-1, 1)
+  by_group = lambda x_BT: x_BT.reshape(*learn_PG.shape, -1)
+  sums_PGT = by_group(jnp.cumsum(masked.where_valid(rewards_BT, learn_BT), axis=1))
+  mean_P1T = masked.mean(sums_PGT, by_group(learn_BT), axis=1, keepdims=True)
+  return masked.where_valid((sums_PGT - mean_P1T).reshape(learn_BT.shape), learn_BT)
+
+
 @method(adds_later=True)
 def rloo_steps(rewards_BT: Array, step_ends_BT: Array, learn_BT: Array, learn_PG: Array, *,
                unit: Literal["token", "step"] = "token") -> Array:

@@ -85,7 +85,8 @@ def count_state_bytes(state: records.TrainState) -> dict[str, int]:
            "PRM + optimizer": (state.prm, state.prm_opt),
            "value model + optimizer": (state.value, state.value_opt), "frozen base": state.frozen,
            "reference": state.reference, "KL reference": state.kl_reference,
-           "sampler's copy": state.sampler, "PRM reference": state.prm_reference}
+           "sampler's copy": state.sampler, "PRM reference": state.prm_reference,
+           "teacher": state.teacher}
   return {name: n for name, tree in terms.items() if (n := memory.tree_bytes(tree))}
 
 
@@ -142,15 +143,22 @@ def estimate_bytes(run: run_lib.Run, state: records.TrainState) -> dict[str, int
   stages = {_SCORING: max(
       stage_bytes(size.forward_bytes, config, batch, o.parts, width=width + sizes.axes["M"])
       for config in o.models.values())}
+  # Whole distributions, such as those of a teacher.
+  table = 4 * batch * t * o.models["policy"].vocab_size
+  whole = table * sum("V" in f.axes and f.where != "later" for f in run.planned)
+  stages[_SCORING] += whole
   for name, params, opt_state in (
       ("prm", state.prm, state.prm_opt), ("value", state.value, state.value_opt),
       ("learner", state.policy, state.policy_opt)):
     learner = run.updates[name].learner
     if opt_state is not None:
       moved = sharding.shapes(opt_state, o.mesh)  # From the host's memory, if it is there.
-      stages[_UPDATE[name]] = memory.tree_bytes(moved) - memory.tree_bytes(opt_state) + stage_bytes(
+      moved_bytes = memory.tree_bytes(moved) - memory.tree_bytes(opt_state)
+      stages[_UPDATE[name]] = whole + moved_bytes + stage_bytes(
           size.update_bytes, learner.config, batch // learner.minibatches, learner.microbatches,
           param_bytes=memory.tree_bytes(params, 4), tensor=mesh["tensor"])
+  if any(spec == ("all",) for _, spec in run.update_policy.statistics):
+    stages[_UPDATE["learner"]] += 3 * table
   return stages
 
 
@@ -245,7 +253,7 @@ def trace_steps(run: run_lib.Run, state: records.TrainState) -> Iterator[Program
       tokens_BS=array((b, x + t), jnp.int32), prompt_len_B=ints_B, completion_len_B=ints_B,
       sampler_logps_BT=array((b, t), jnp.float32), finish_B=ints_B, prompt_P=None,
       kept_BTK=array((b, t, kept), jnp.int32) if (kept := run.sampling.train.kept) else None))
-  sizes = dict(run.sizes.axes, B=b, T=t)
+  sizes = dict(run.sizes.axes, B=b, T=t, V=o.models["policy"].vocab_size)
   batch = rows(records.Batch(run.sizes.group, **{
       f.name: jax.ShapeDtypeStruct([sizes[letter] for letter in f.axes], f.dtype)
       for f in (*(f for f in records.GIVEN if "environment.name" not in f.needs), *run.planned)
@@ -278,7 +286,7 @@ def trace_steps(run: run_lib.Run, state: records.TrainState) -> Iterator[Program
 
   for name, model, temperature, among_kept in (
       ("policy", "policy", o.temperature, bool(kept)), ("reference", "policy", 1.0, False),
-      ("prm", "prm", 1.0, False)):
+      ("prm", "prm", 1.0, False), ("teacher", "teacher", o.temperature, bool(kept))):
     if getattr(state, name) is not None:
       fn = passes_lib.compile_logps(o.models[model], temperature, o.parts, o.shards, (), among_kept)
       params = state.join_params(name)
@@ -296,7 +304,8 @@ def _advice(run: run_lib.Run) -> dict[str, str]:
   m, state = run.passes.models["policy"], run.shapes()
   remat = "" if m.remat == "full" else f" or model.remat={m.remat} to full"
   smaller = ["mesh.fsdp to spread it over devices"]
-  frozen = jax.tree.leaves((state.frozen, state.reference, state.prm_reference))
+  frozen = jax.tree.leaves((state.frozen, state.reference, state.prm_reference,
+                            state.teacher))
   if m.param_dtype == "float32" and all(x.dtype == jnp.float32 for x in frozen):
     smaller.append("model.frozen_dtype to bfloat16, if model.dtype is, for references")
   if not run.update_policy.learner.offload: smaller.append("offload_optimizers to True")

@@ -15,7 +15,10 @@ from rlx.stages import methods as methods_lib
 def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding.Mesh, shapes: bool
                 ) -> tuple[dict[str, tuple[transformer.DecoderConfig, records.Params]],
                            records.Params, tokenizer_io.Tokenizer]:
-  """Returns ({"policy", "prm"}: (DecoderConfig, params), frozen base or None, tokenizer)."""
+  """Returns ({"policy", "prm"}: (DecoderConfig, params), frozen base or None, tokenizer).
+
+  There is also "teacher" where a method reads it.
+  """
   made = jax.eval_shape if shapes else lambda fn, *args: fn(*args)
   config, base, tokenizer = load_model(c, c.model.path, shapes)
   sharding.check(base, mesh)
@@ -34,7 +37,23 @@ def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding
     if prm_tokenizer.vocabulary != tokenizer.vocabulary:
       raise ValueError(f"prm.path={c.prm.path!r}: its tokenizer differs from "
                        f"that of model.path={c.model.path!r}.")
+  if needs_teacher(methods):
+    teacher_config, teacher, teacher_tokenizer = load_model(c, c.teacher.path, shapes)
+    if teacher_tokenizer.vocabulary != tokenizer.vocabulary:
+      raise ValueError(f"teacher.path={c.teacher.path!r}: its tokenizer differs from "
+                       f"that of model.path={c.model.path!r}.")
+    if methods.needs("teacher_all_logps_BTV") and teacher_config.vocab_size != config.vocab_size:
+      raise ValueError(
+          f"teacher.path={c.teacher.path!r}: its table has {teacher_config.vocab_size} rows, that of "
+          f"model.path={c.model.path!r} {config.vocab_size}; the reward implicit.teacher compares "
+          "drawn tokens only, which both have.")
+    models["teacher"] = adapted(teacher_config, c.teacher.path), teacher
   return models, frozen, tokenizer
+
+
+def needs_teacher(methods: methods_lib.Methods) -> bool:
+  """Whether a method reads the model of teacher.path."""
+  return methods.needs("teacher_logps_BT") or methods.needs("teacher_all_logps_BTV")
 
 
 _FLASH = dict(gpu="cudnn", tpu="splash")

@@ -23,7 +23,7 @@ class InitialState:
 
   Attributes:
     optimizers: of "learner", "prm" and "value".
-    configs, params: of "policy" and "prm".
+    configs, params: of "policy" and "prm", and of "teacher" if there is one.
     frozen: the base parameters if the models are adapters, else None.
     has_...: which further models there are.
   """
@@ -67,6 +67,8 @@ class InitialState:
       if self.prm_order == "none": del parts["prm_opt"]
       if self.prm_reference == "self":
         parts["prm_reference"] = self._copy(build_models.freeze(prm, self.frozen_dtype))
+    if "teacher" in params:
+      parts["teacher"] = self._copy(build_models.freeze(params["teacher"], self.frozen_dtype))
     if self.has_value:
       parts |= self._make_trained("value", "value",
                                   value_model.init(self.configs["policy"], policy))
@@ -95,7 +97,7 @@ def initial_state_of(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sha
                      optimizers: dict[str, optimizer.Optimizer],
                      models: dict[str, tuple[transformer.DecoderConfig, records.Params]],
                      frozen: records.Params) -> InitialState:
-  """The InitialState of a config; `models` is {"policy", "prm"}: (DecoderConfig, params)."""
+  """The InitialState of a config; `models` is that of `load_models`."""
   has_prm, has_policy_ref = methods.needs("prm_logps_BT"), methods.needs("ref_logps_BT")
   is_asked = c.likelihood.model == "reference" and any(
       methods.needs(f) for f in ("answer_mask_BM", "answer_logps_BM"))

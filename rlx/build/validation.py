@@ -16,8 +16,8 @@ import numpy as np
 
 from rlx.advantages import combine
 from rlx.build import (
-    keys, methods as build_methods, options as options_lib, plan as plan_lib,
-    prompts as build_prompts)
+    keys, methods as build_methods, models as build_models, options as options_lib,
+    plan as plan_lib, prompts as build_prompts)
 from rlx.core import fields, records, resolve
 from rlx.core.options import flatten
 from rlx.environments import runner
@@ -249,6 +249,9 @@ def _check_model(c: keys.Config, methods: methods_lib.Methods) -> None:
   if c.prm.path is not None and c.prm.order != "none" and not methods.needs("prm_logps_BT"):
     _refuse(c, "prm.path",
             "no reward or estimator reads the PRM; drop the path or add a process reward")
+  if c.teacher.path is not None and not build_models.needs_teacher(methods):
+    _refuse(c, "teacher.path",
+            "no reward and no loss reads the teacher; drop the path or add implicit.teacher")
   if not c.prm.snapshot and c.prm.epochs > 1:
     _refuse(c, "prm.snapshot", f"True with prm.epochs={c.prm.epochs}, as the PRM would score each "
             "completion several times")
@@ -371,7 +374,8 @@ def _make_example(c: keys.Config, methods: methods_lib.Methods) -> records.Batch
   It has the fields of the plan, and those that methods require from an update.
   """
   sizes = dict(B=_FEW * c.rollouts.per_prompt, T=_FEW, E=len(c.verifier.scores),
-               Z=max(len(c.verifier.step_rewards), 1), M=_FEW, J=_FEW, K=_FEW)
+               Z=max(len(c.verifier.step_rewards), 1), M=_FEW, J=_FEW, K=_FEW,
+               V=_FEW)
   tried = (*methods.readers().values(), methods.prm, methods.auxiliary, methods.filter_groups)
   names = [*(f.name for f in plan_lib.plan_fields(c, methods)),
            *(name for fn in tried if fn for name in fn.required)]

@@ -152,6 +152,8 @@ FIELDS = (
     Field("top_logps_BTK", np.float32, "Log-probs of the K most likely tokens, in order; "
           "differentiable.", where="later", needs={"distribution.top": 0},
           statistic=("top", "distribution.top")),
+    Field("all_logps_BTV", np.float32, "Log-probs of all tokens of the vocabulary; "
+          "differentiable.", where="later", statistic=("all",)),
     Field("mean_logps_BT", np.float32, "Mean log-prob of all tokens of the vocabulary; "
           "differentiable.", where="later", statistic=("mean",)))
 GIVEN = tuple(f for f in FIELDS if f.where == "given")
@@ -261,6 +263,7 @@ class TrainState(flax.struct.PyTreeNode):
   prm: Params = None
   prm_opt: Any = None
   prm_reference: Params = None  # the initial PRM, frozen, if the PRM is its own reference
+  teacher: Params = None       # the model of teacher.path, frozen
   value: Params = None
   value_opt: Any = None
   kl_coef: Any = None          # adaptive KL coefficient, if one is used
@@ -275,7 +278,7 @@ class TrainState(flax.struct.PyTreeNode):
 
   def join_params(self, name):
     """The parameters of a model; adapters are joined with the base parameters."""
-    return join(self.frozen, getattr(self, name))
+    return join(None if name == "teacher" else self.frozen, getattr(self, name))
 
 
 def join(frozen, trained):

@@ -75,8 +75,8 @@ def take_out_ties(accuracy: float, varied: float) -> float:
     accuracy: mean of `accuracy`.
     varied: mean of `share_of_varied` of the same batches.
   Example:
-    >>> prm_metrics.take_out_ties(0.6, 0.5)
-    0.7
+    >>> prm_metrics.take_out_ties(0.625, 0.5)
+    0.75
   """
   return 0.5 + (accuracy - 0.5) / varied if varied else float("nan")
 

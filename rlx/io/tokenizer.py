@@ -19,6 +19,7 @@ _CHAT_ENDS = ("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<end_of_turn>", "<|end|
 _LARGEST = {"tokenizer.json": 2**26, "tokenizer.model": 2**24, "vocab.json": 2**24,
             "merges.txt": 2**24, "chat_template.jinja": 2**20}  # Bytes; Gemma 3's has 33 MB.
 _IDS = 2**24
+_NO_CHARACTER, _MOST_BYTES = "\ufffd", 4  # What bytes become that are no UTF-8; of a character.
 _SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 
 
@@ -102,16 +103,21 @@ class Tokenizer:
   def pieces(self, ids: Sequence[int], *, shows: bool = False) -> list[str]:
     """The text that each id adds; joined they equal `decode(ids)`, or with `shows` `show(ids)`.
 
-    A character that several ids encode belongs to the last of them.
+    A character that several ids encode belongs to the last of them, as does the sign for bytes that
+    are no character, which the ids after them tell.
     """
     decode, out, start = self.show if shows else self.decode, [], 0
     for end in range(1, len(ids) + 1):
       text = decode(ids[start:end])
-      if text.endswith("\ufffd") and end < len(ids):  # An incomplete character.
-        out.append("")
-      else:
-        out.append(text)
-        start = end
+      is_open = text.endswith(_NO_CHARACTER) and end < len(ids)
+      # Bytes that have been open for longer than a character are none.
+      while start < end and not (is_open and end - start <= _MOST_BYTES):
+        heads = ((k, decode(ids[start:k])) for k in range(start + 1, end)) if text.startswith(
+            _NO_CHARACTER) else ()
+        cut, piece = next(((k, head) for k, head in heads if set(head) == {_NO_CHARACTER}
+                           and text == head + decode(ids[k:end])), (end, text))
+        out += [""] * (cut - 1 - start) + [piece]
+        start, text = cut, text[len(piece):]
     whole = decode(ids)
     if "".join(out) == whole: return out
     # The decoder depends on neighbours, as SentencePiece's does at spaces.

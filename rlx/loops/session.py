@@ -213,7 +213,7 @@ def restore(checkpoints: checkpoint.Checkpoints, init: Callable[[], records.Trai
     names = {f.name for f in dataclasses.fields(host_state.HostState)}
     host = host_state.HostState(**{k: x for k, x in saved.items() if k in names})
     state = restored.replace(reference=state.reference, prm_reference=state.prm_reference,
-                             frozen=state.frozen)
+                             teacher=state.teacher, frozen=state.frozen)
     if prompts is not None and host.prompts is not None: prompts.restore(host.prompts)
   host.seconds_before = host.seconds
   return state, host
@@ -226,7 +226,7 @@ def is_due(step: int, every: int) -> bool:
 
 def _select_saved(state: records.TrainState) -> records.TrainState:
   """The part of a TrainState that checkpoints have: all but references that do not change."""
-  return state.replace(reference=None, prm_reference=None, frozen=None)
+  return state.replace(reference=None, prm_reference=None, teacher=None, frozen=None)
 
 
 def read_session_options(config: keys.Config, cls: type[Options] = Options) -> Options:

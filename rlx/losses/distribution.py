@@ -7,11 +7,12 @@ Arguments and results are those of policy.py, with in addition, per token,
   old_mean_logps_BT    the same before the update
   old_min_p_logps_BT   log-prob of the token drawn among those that min_p leaves,
                        before the update
+  all_logps_BTV        log-probs of all tokens; a batch of them must fit into memory
 
 all of the distribution the token was drawn from, at its temperature; see
 `distribution_statistics` of models/logps.py.
 """
-from typing import Annotated
+from typing import Annotated, Literal
 
 import jax
 import jax.numpy as jnp
@@ -152,6 +153,45 @@ def lp_reg(logps_BT: Array, old_logps_BT: Array, old_min_p_logps_BT: Array, adva
   loss_BT, removed = _ratio.clip_loss(ratio_BT, advantages_BT, clip_low, clip_high)
   return (jnp.where(guarded_BT, -advantages_BT * ratio_BT + kl_coef * pull_BT, loss_BT),
           {name: x_BT & ~guarded_BT for name, x_BT in removed.items()})
+
+
+@method
+def distil(all_logps_BTV: Array, teacher_all_logps_BTV: Array, learn_BT: Array, *,
+           kind: Literal["reverse", "forward", "js"] = "reverse",
+           mix: Annotated[float, ranges.Range(1e-6, 0.999999)] = 0.5) -> Array:
+  """On-policy distillation: the divergence of a token's whole distribution from the teacher's.
+
+    reverse  KL(pi, pi_T) = sum_v pi(v) (log pi(v) - log pi_T(v))
+    forward  KL(pi_T, pi)
+    js       mix KL(pi_T, m) + (1 - mix) KL(pi, m),   m = mix pi_T + (1 - mix) pi
+
+  The prefixes are the policy's own and have no gradient. Advantages are not read.
+
+  Source: GKD, Agarwal et al. 2023, arXiv:2306.13649, eq. 1 and section 3 (with lambda = 1, all data
+  from the student). Differs from the paper: nothing known.
+
+  Args:
+    all_logps_BTV: of the policy, differentiable, nats, at the sampling temperature.
+    teacher_all_logps_BTV: constants.
+    learn_BT: bool.
+    kind: reverse, forward or js.
+    mix: beta of GKD, for js.
+  Example:
+    >>> all_BTV, teacher_BTV = jnp.log(jnp.array([[[.5, .5]]])), jnp.log(jnp.array([[[.9, .1]]]))
+    >>> distribution.distil(all_BTV, teacher_BTV, jnp.ones((1, 1), bool)).round(2)
+    Array([[0.51]], dtype=float32)
+  """
+  if kind == "reverse": return _kl(all_logps_BTV, teacher_all_logps_BTV)
+  if kind == "forward": return _kl(teacher_all_logps_BTV, all_logps_BTV)
+  mixed_BTV = jnp.logaddexp(jnp.log(mix) + teacher_all_logps_BTV, jnp.log1p(-mix) + all_logps_BTV)
+  return (mix * _kl(teacher_all_logps_BTV, mixed_BTV)
+          + (1 - mix) * _kl(all_logps_BTV, mixed_BTV))
+
+
+def _kl(logps_BTV, other_BTV):
+  """KL of distributions over V; a token of probability 0 adds nothing."""
+  return jnp.sum(jnp.exp(logps_BTV) * jnp.where(
+      logps_BTV > -jnp.inf, logps_BTV - other_BTV, 0.0), axis=-1)
 
 
 def _quantile(x_BT, learn_BT, q, axis=None):

@@ -6,8 +6,8 @@
 All return Weighted. Rows that are not valid (unknown verdict, empty) give no
 gradient. A function that asks for a `_PG` array compares completions of one
 prompt; a microbatch has whole groups. What is computed of the whole minibatch is an
-argument, see core/method.py; left at None it is of the rows given. Nothing is
-normalised by length.
+argument, see core/method.py; left at None it is of the rows given. Nothing but
+`prefix_ce` is normalised by length.
 
 Free Process Rewards without Process Labels, Yuan et al. 2024, arXiv:2412.01981.
 """
@@ -240,6 +240,56 @@ def detached_dpo(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, 
   weight_PG = n_P1 * share_PG ** jnp.maximum(n_P1 - 1, 0)
   return records.Weighted(
       masked.total(jax.lax.stop_gradient(weight_PG) * loss_PG, learn_PG), jnp.zeros((), z_PG.dtype))
+
+
+@method
+def prefix_ce(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, outcome_PG: Array,
+              learn_PG: Array, prm_beta: Array | float, *, margin: ranges.NotNegative = 5.0,
+              balanced: bool = True, adaptive: bool = True) -> records.Weighted:
+  """IPVRM: cross-entropy of the outcome for the value of every prefix of a completion.
+
+    l_i = w_i mean_t softplus(m_i - s_i beta/t sum_{s <= t} d_is)    s_i = 1 if right, else -1
+    w_i = 1 - p if right, else p, divided by their mean over the group   (balanced)
+    m_i = margin - s_i logit(p)                                          (adaptive)
+
+  mean over rows; d_is is the log-ratio of token s, and p the share of right completions of the
+  prompt. The other losses of this module constrain the sum over all tokens only, so that
+  what they say of a prefix is a by-product. The rewards are the differences of the values
+  beta sum_{s <= t} d_is, which are not divided by t: implicit.process with norm="none".
+
+  Source: Gao et al. 2026, arXiv:2604.13197, in the form of its released code (compute_ipvrm_loss,
+  build_prompt_level_reward_tensors); its offline training has neither weights nor adaptive margins
+  (balanced=False, adaptive=False). Differs from the code: a verdict above 1/2 is right, where the
+  code multiplies by 2 v - 1; the offline form is a mean over the tokens of a batch there.
+
+  Args:
+    margin: in units of the value, so that it is saturated at a mean log-ratio of margin / beta.
+    balanced: weights of right and wrong completions; 1 where the group has one kind only.
+    adaptive: a smaller margin for what is common in the group; p is clipped to [1e-6, 1 - 1e-6].
+    Otherwise as `dpo`.
+  Example:
+    >>> prm_BT, ref_BT = jnp.log(jnp.array([[.9, .5], [.5, .5]])), jnp.log(jnp.full((2, 2), .5))
+    >>> outcome_PG, learn_PG = jnp.array([[1., 0.]]), jnp.ones((1, 2), bool)
+    >>> prm.prefix_ce(prm_BT, ref_BT, jnp.ones((2, 2), bool), outcome_PG, learn_PG, 10.,
+    ...               margin=1.).mean().round(2)
+    Array(0.69, dtype=float32)
+  """
+  ratio_BT = prm_logps_BT - jax.lax.stop_gradient(prm_ref_logps_BT)
+  value_BT = prm_beta * jnp.cumsum(ratio_BT, axis=1) / jnp.maximum(jnp.cumsum(learn_BT, axis=1), 1)
+  is_right_PG = learn_PG & (outcome_PG > 0.5)
+  sign_PG = jnp.where(is_right_PG, jnp.ones_like(outcome_PG), -1)
+  p_P1 = masked.mean(is_right_PG.astype(outcome_PG.dtype), learn_PG, axis=1, keepdims=True)
+  margin_PG, weight_PG = jnp.full_like(outcome_PG, margin), jnp.ones_like(outcome_PG)
+  if adaptive:
+    log_of = lambda x_P1: jnp.log(jnp.clip(x_P1, 1e-6, 1 - 1e-6))
+    margin_PG = margin_PG - sign_PG * (log_of(p_P1) - log_of(1 - p_P1))
+  if balanced:
+    weight_PG = jnp.where(is_right_PG, 1 - p_P1, p_P1)
+    mean_P1 = masked.mean(weight_PG, learn_PG, axis=1, keepdims=True)
+    weight_PG = jnp.where(mean_P1 > 0, weight_PG / jnp.where(mean_P1 > 0, mean_P1, 1), 1)
+  loss_BT = jax.nn.softplus(margin_PG.reshape(-1, 1) - sign_PG.reshape(-1, 1) * value_BT)
+  return aggregate.mean(weight_PG.reshape(-1) * masked.mean(loss_BT, learn_BT, axis=1),
+                        learn_PG.reshape(-1))
 
 
 def _log_ratio(prm_logps_BT, prm_ref_logps_BT):

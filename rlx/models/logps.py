@@ -153,6 +153,7 @@ def distribution_statistics(logits_UV, targets_U, statistics, is_outside_V=None)
 
     mean            1/V sum_v log p_v
     squared         sum_v p_v^2
+    all             log p_v of every v: all logits of the batch at once
     logit           z_y as the model computes it, including any shift of all logits
     top, n          log p of the n most likely tokens, the most likely first
     min_p, share    log (p_y / sum of p_v over p_v >= share max p); REMOVED if p_y is less
@@ -164,7 +165,8 @@ def distribution_statistics(logits_UV, targets_U, statistics, is_outside_V=None)
     statistics: tuple of (name, *options), such as (("mean",), ("top", 3)).
     is_outside_V: ids that do not count in the mean; None: all count.
   Returns:
-    a tuple of float32 arrays in the order of `statistics`, [U] and, for top, [U, n]; nats.
+    a tuple of float32 arrays in the order of `statistics`, [U], for top [U, n] and for all [U, V];
+    nats.
   """
   norm_U = jax.nn.logsumexp(logits_UV, axis=-1)
   target_U = jnp.take_along_axis(logits_UV, targets_U[..., None], axis=-1)[..., 0]
@@ -184,7 +186,8 @@ def distribution_statistics(logits_UV, targets_U, statistics, is_outside_V=None)
 
   functions = dict(mean=mean,
                    squared=lambda: jnp.sum(jnp.exp(2 * (logits_UV - norm_U[..., None])), axis=-1),
-                   logit=lambda: target_U, top=top, min_p=min_p)
+                   all=lambda: logits_UV - norm_U[..., None], logit=lambda: target_U, top=top,
+                   min_p=min_p)
   return tuple(functions[name](*options) for name, *options in statistics)
 
 

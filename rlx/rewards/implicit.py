@@ -89,3 +89,59 @@ def process(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, learn
     rewards_BT = rewards_BT / jnp.repeat(scale, rewards_BT.shape[0] // norm_shards)[:, None]
     metrics["normaliser"] = jnp.mean(scale)
   return rewards_BT, metrics
+
+
+@method
+def teacher(teacher_logps_BT: Array, old_logps_BT: Array, learn_BT: Array,
+            learn_B: Array) -> Array:
+  """On-policy distillation: how much likelier the teacher finds a token than the policy does.
+
+    r_t = log pi_teacher(y_t | x, y_<t) - log pi_old(y_t | x, y_<t)
+
+  Over tokens drawn from the policy its mean is minus the reverse KL of their distribution, so that
+  with each token's own reward as its advantage (process.reinforce, gamma=0) the policy gradient is
+  that of the reverse KL of the next token. `distribution.distil` has that gradient without noise.
+
+  Source: the sampled form of on-policy distillation, Qwen3 Technical Report, 2025,
+  arXiv:2505.09388; with the rewards to go it is the gradient of MiniLLM, Gu et al. 2023,
+  arXiv:2306.08543, without its teacher-mixed sampling and length normalisation. Differs from the
+  report: it states no formula beyond minimising the KL divergence from the teacher's logits.
+
+  Args:
+    teacher_logps_BT, old_logps_BT: nats, at the sampling temperature; anything on padding.
+    learn_BT, learn_B: bool.
+  Returns:
+    rewards_BT, 0 on padding.
+  Example:
+    >>> implicit.teacher(jnp.array([[-1., -3.]]), jnp.array([[-2., -2.]]), jnp.ones((1, 2), bool),
+    ...                  jnp.array([True]))
+    Array([[ 1., -1.]], dtype=float32)
+  """
+  return teacher_logps_BT - old_logps_BT
+
+
+@method
+def own(old_logps_BT: Array, ref_logps_BT: Array, learn_BT: Array, learn_B: Array, *,
+        beta: ranges.Positive = 0.05) -> Array:
+  """SPRO's process reward of every token: the policy's own log-ratio to its reference.
+
+    r_t = beta log [ pi_old(y_t | x, y_<t) / pi_ref(y_t | x, y_<t) ]
+
+  The policy takes the place of the PRM: no model is trained but the policy.
+
+  Source: Fei et al. 2025, arXiv:2507.01551, eq. 6 and 11, where sums of it from the first token on
+  are the cumulative process reward. Differs from the paper: its value of beta is not known. Only
+  descriptions of the equations were found, not the paper's text or code.
+
+  Args:
+    old_logps_BT, ref_logps_BT: nats, at the sampling temperature; anything on padding.
+    learn_BT, learn_B: bool.
+    beta: scale.
+  Returns:
+    rewards_BT, 0 on padding.
+  Example:
+    >>> implicit.own(jnp.array([[-1., -1.]]), jnp.array([[-2., -3.]]), jnp.ones((1, 2), bool),
+    ...              jnp.array([True]), beta=.5)
+    Array([[0.5, 1. ]], dtype=float32)
+  """
+  return beta * (old_logps_BT - ref_logps_BT)

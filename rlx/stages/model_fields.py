@@ -86,6 +86,18 @@ def ref_logps_BT(passes: passes_lib.Passes) -> jax.Array:
                       is_drawn=True)
 
 
+@field(np.float32, where="model", needs={"teacher.path": None})
+def teacher_logps_BT(passes: passes_lib.Passes) -> jax.Array:
+  """Log-probs of the model of teacher.path, of what was drawn from."""
+  return passes.logps("teacher", "teacher", is_drawn=True)
+
+
+@field(np.float32, where="model", needs={"teacher.path": None})
+def teacher_all_logps_BTV(passes: passes_lib.Passes) -> jax.Array:
+  """Its log-probs of all tokens of the vocabulary."""
+  return passes.logps("teacher", "teacher", (("all",),), is_drawn=True)[1]
+
+
 @field(np.float32, where="model")
 def values_BT(passes: passes_lib.Passes) -> jax.Array:
   """Values of the value model before its update."""

@@ -95,7 +95,7 @@ class Planner:
 class Options:
   """The options that all passes of a run share."""
   mesh: jax.sharding.Mesh
-  models: dict[str, transformer.DecoderConfig]  # of "policy" and "prm"
+  models: dict[str, transformer.DecoderConfig]  # of "policy" and "prm", and of a "teacher"
   head_parts: int | None    # microbatches of the passes of a PRM with a head; None: it has none
   statistics: tuple         # (old field, spec) of the policy's distribution statistics
   beta: schedule.Schedule   # prm.beta by the RL iterations done

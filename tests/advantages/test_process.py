@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from rlx.advantages import process
+from rlx.advantages import batch, process
 from tests import whole
 
-process = whole.compile_module(process)
+batch, process = map(whole.compile_module, (batch, process))
 
 nan = np.nan
 
@@ -39,6 +39,22 @@ def test_grpo_tokens():
   z = (np.array([2, 1, 0, -1]) - 5 / 6) / np.sqrt(41 / 30)
   np.testing.assert_allclose(got_BT[:2], [[z[0], z[0], z[1], z[1]], [z[2], z[3], 0, 0]], rtol=1e-5)
   np.testing.assert_array_equal(got_BT[2:], 0)
+
+
+def test_whitened_returns_of_centred_rewards():
+  """Rewards -1, 0 and 1 after the mean of 2 is subtracted; returns -1, 0 and 1 with variance 1."""
+  mask_BT = np.array([[1, 1], [1, 0]], bool)
+  got_BT = batch.reinforce_pp(np.array([[1., 2.], [3., nan]]), mask_BT, np.ones(2, bool),
+                              centre=True)
+  np.testing.assert_allclose(got_BT, [[-1, 0], [1, 0]], atol=1e-6)
+
+
+def test_masked_steps():
+  """Sums 1, 3, 0 and 4, 5: means 2.5, 4, 0; a token that no other has; a row that is not valid."""
+  rewards_BT = np.array([[1., 2., -3.], [4., 1., nan], [9.] * 3, [1.] * 3])
+  mask_BT = np.array([[1, 1, 1], [1, 1, 0], [1] * 3, [1] * 3], bool)
+  got_BT = process.masked_steps(rewards_BT, mask_BT, np.array([[1, 1], [0, 1]], bool))
+  np.testing.assert_allclose(got_BT, [[-1.5, -1, 0], [1.5, 1, 0], [0] * 3, [0] * 3])
 
 
 def test_steps():

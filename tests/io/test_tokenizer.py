@@ -202,6 +202,19 @@ def test_pieces(tmp_path):
   assert tok.pieces([]) == []
 
 
+def test_bytes_that_are_no_character_have_their_own_pieces(tmp_path):
+  """They are the sign of the id that had them, not of the next one, whatever comes behind."""
+  path, _ = write_gguf(tmp_path / "m.gguf")
+  tok = tokenizer.load(path)
+  first, second = tok.encode("é")
+  a, = tok.encode("a")
+  sign = "\ufffd"
+  assert tok.pieces([first, a]) == [sign, "a"] and tok.pieces([a, second, a]) == ["a", sign, "a"]
+  assert tok.pieces([first, first, second]) == [sign, "", "é"]
+  assert tok.pieces([first] * 7 + [second, a]) == [sign] * 6 + ["", "é", "a"]
+  assert tok.pieces([first, first]) == [sign, sign]
+
+
 def test_characters():
   tok = tokenizer.characters("0123 \n+=")
   text = "12 + 3=\n0"

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from rlx.losses import distribution, policy
+from rlx.rewards import implicit
 from tests import whole
 
 distribution = whole.compile_module(distribution)
@@ -74,6 +75,32 @@ def test_simko_without_its_parts_is_ppo():
   ppo, _ = policy.ppo_clip(logps_BT, old_BT, a_BT, MASK)
   np.testing.assert_array_equal(loss(alpha=0., penalty=1.), ppo)
   np.testing.assert_array_equal(loss(quantile=1., alpha=1., penalty=9.), ppo)  # No forks.
+
+
+@pytest.mark.parametrize("options, expected", [
+    # p = 1/2, 1/4, 1/4; the teacher's 1/8, 3/8, 1/2; 7/32, 11/32, 14/32 with mix = 3/4.
+    (dict(), (2 * np.log(4) + np.log(2/3) + np.log(1/2)) / 4),
+    (dict(kind="forward"), (np.log(1/4) + 3 * np.log(3/2) + 4 * np.log(2)) / 8),
+    (dict(kind="js", mix=.75),
+     3/4 * (np.log(4/7) + 3 * np.log(12/11) + 4 * np.log(8/7)) / 8
+     + 1/4 * (2 * np.log(16/7) + np.log(8/11) + np.log(4/7)) / 4)], ids=str)
+def test_distil(options, expected):
+  p, teacher = np.log(np.array([1/2, 1/4, 1/4])), np.log(np.array([1/8, 3/8, 1/2]))
+  distil = lambda x: distribution.distil(x[None, None], teacher[None, None], np.ones((1, 1), bool),
+                                         **options)
+  np.testing.assert_allclose(distil(p), [[expected]], rtol=1e-5)
+  np.testing.assert_allclose(distil(teacher), [[0]], atol=1e-7)
+
+
+def test_the_sampled_distillation_has_the_gradient_of_the_full_one_in_the_mean():
+  logits, teacher = np.array([.3, -1., .5]), np.log(np.array([.2, .3, .5]))
+  logps = jax.nn.log_softmax
+  full = jax.grad(lambda z: distribution.distil(
+      logps(z)[None, None], teacher[None, None], np.ones((1, 1), bool))[0, 0])(logits)
+  rewards = implicit.teacher(teacher[:, None], logps(logits)[:, None], np.ones((3, 1), bool),
+                             np.ones(3, bool))[:, 0]
+  sampled = jax.grad(lambda z: -jnp.sum(np.exp(logps(logits)) * rewards * logps(z)))(logits)
+  np.testing.assert_allclose(sampled, full, rtol=1e-4)
 
 
 def test_lp_reg():

@@ -73,6 +73,30 @@ def test_kto_baseline_is_clamped_and_detached():
   assert jax.grad(lambda r: loss(r).total)(0.5) == 0
 
 
+@pytest.mark.parametrize("options", [
+    dict(), dict(balanced=False), dict(adaptive=False, margin=.5)], ids=str)
+def test_prefix_ce(options):
+  """By loops: one right of three with one unknown; all right; the only one that is valid."""
+  balanced, adaptive, margin = (dict(balanced=True, adaptive=True, margin=5.) | options).values()
+  mask_BT = np.arange(3)[None] < np.array([[3], [1], [2], [3]] * 3)
+  outcome_PG = np.array([[1., 0., 0., nan], [1., 1., 1., 1.], [nan, 0., nan, nan]])
+  ratio_BT = np.where(mask_BT, np.random.default_rng(0).normal(size=(12, 3)), nan)
+  learn_PG, losses = ~np.isnan(outcome_PG), []
+  for b, verdict in enumerate(outcome_PG.ravel()):
+    if np.isnan(verdict): continue
+    group = [x for x in outcome_PG[b // 4] if not np.isnan(x)]
+    p, sign = np.mean(group), 1 if verdict == 1 else -1
+    weights = [1 - p if x == 1 else p for x in group]
+    weight = (1 - p if verdict == 1 else p) / np.mean(weights) if balanced and any(weights) else 1
+    odds = np.clip(p, 1e-6, 1 - 1e-6)
+    m = margin - sign * np.log(odds / (1 - odds)) * adaptive
+    prefixes = [np.mean(ratio_BT[b, :t + 1]) for t in range(mask_BT[b].sum())]
+    losses.append(weight * np.mean([soft(m - sign * 2.5 * x) for x in prefixes]))
+  got = prm.prefix_ce(ratio_BT, np.zeros_like(ratio_BT), mask_BT & learn_PG.reshape(-1, 1),
+                      outcome_PG, learn_PG, 2.5, **options)
+  np.testing.assert_allclose(got.mean(), np.mean(losses), rtol=1e-5)
+
+
 def test_diagnostics():
   logps_BT, old_BT = np.array([[0., -1., nan]]), np.array([[-.5, -1., nan]])
   scored = records.Batch(

@@ -139,9 +139,9 @@ def test_a_packed_batch_under_a_kernel(kind, cudnn):
   prompt_len_B, completion_len_B = np.array([3, 1, 2, 3]), np.array([2, 3, 0, 1])
   plan = packing.plan(prompt_len_B, completion_len_B, 3, 3, config, trunk_B=np.zeros(4, int))
   assert set(plan.trunk_YC[plan.source_YC >= 0]) == {0, 1, 3}  # Nothing is shared.
-  if kind == "cudnn":  # Each row is alone and starts at column 0; the longest needs 4 columns.
+  if kind == "cudnn":  # Each row is alone and starts at column 0.
     np.testing.assert_array_equal((plan.source_YC >= 0).sum(axis=1), [4, 3, 0, 3])
-    assert plan.source_YC.shape == (4, 4) and (plan.source_YC[[0, 1, 3], :3] >= 0).all()
+    assert plan.source_YC.shape == (4, 6) and (plan.source_YC[[0, 1, 3], :3] >= 0).all()
   tokens = rng.integers(0, 31, (4, 6))
   positions = np.maximum(np.arange(6) - (3 - prompt_len_B[:, None]), 0)
   hidden = jax.jit(packing.hidden, static_argnums=1)

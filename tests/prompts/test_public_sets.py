@@ -11,7 +11,7 @@ import types
 import pytest
 
 import rlx
-from experiments.grids import grid
+from rlx.grids import grid
 from rlx import cli
 from rlx.build import (
     load, own_data, prompts as build_prompts, sets, sft as build_sft, verifiers as build_verifiers)
@@ -158,7 +158,7 @@ def test_the_name_is_enough_everywhere(spelling, tmp_path, monkeypatch):
       f"  c.prompts.source = {spelling!r}\n  return c\n")
   rlx.train("mine.py")
   cli.parse("train", "mine.py")[0]()
-  seen.append(grid.configured(grid._cell(0, dict(arm="a", seed=0, config=GRPO, **source))))
+  seen.append(grid.make_config(grid._cell(0, dict(arm="a", seed=0, config=GRPO, **source))))
   for c in seen:
     assert (c.prompts.source, c.prompts.dataset, c.prompts.split, c.eval.split) == (
         "hf:openai/gsm8k:main", "gsm8k", "train", "test")
@@ -181,7 +181,7 @@ def test_other_keys_of_a_call_hold(tmp_path, monkeypatch):
       "prompts.split": "train[:9]", "prompts.columns": dict(verifier="math_answer.final"),
       "prompts.source": "deepscaler"})
   change = dict(arm="a", seed=0, config=GRPO, base="math", **other)
-  seen.append(grid.configured(grid._cell(0, change | {"prompts.source": "deepscaler"})))
+  seen.append(grid.make_config(grid._cell(0, change | {"prompts.source": "deepscaler"})))
   for c in seen:
     assert (c.prompts.dataset, c.prompts.split, c.eval.split) == (
         "deepscaler", "train[:9]", "train[:512]")

@@ -44,6 +44,11 @@ def test_stages_of_other_scores_are_refused(options):
     outcome.stages(np.ones(1), np.ones((1, 2)), np.ones(1, bool), **options)
 
 
+def test_own():
+  np.testing.assert_allclose(implicit.own(RATIO, np.ones_like(RATIO), MASK, VALID, beta=.5),
+                             [[0, .5, 1.5, 3.5], [7.5, 15.5, 0, 0], [0] * 4])
+
+
 @pytest.mark.parametrize("options, expected", [
     (dict(), [[1, 2, 4, 8], [16, 32, 0, 0]]),
     (dict(prm_beta=0.5), [[.5, 1, 2, 4], [8, 16, 0, 0]]),

@@ -35,6 +35,15 @@ def test_trim_keeps_every_token(lengths, width):
   assert padding.completions(out) == padding.completions(_rollouts(lengths, 10))
 
 
+def test_tokens_that_were_not_sampled_have_no_kept_ones():
+  r = _rollouts([3, 1], 4).replace(kept_BTK=np.zeros((2, 4, 2), np.int32))
+  stored = padding.put_last(r, [[5, 6]], finish=1)
+  assert (stored.kept_BTK[0] == 0).all() and (stored.kept_BTK[1] == -1).all()
+  longer = padding.append(r, 7).kept_BTK
+  assert longer.shape == (2, 5, 2) and (longer[:, 4] == -1).all() and (longer[:, :4] == 0).all()
+  assert padding.trim(r, 3).kept_BTK.shape == (2, 3, 2)
+
+
 def test_masks_and_positions():
   r = _rollouts([2, 0], 3)
   assert r.mask_BT.tolist() == [[True, True, False], [False] * 3]

@@ -8,7 +8,7 @@ from rlx.rollouts import trajectories
 
 def test_pairs_are_trajectories_of_one_action():
   tokenizer = types.SimpleNamespace(pad_id=9)
-  r = trajectories.pairs([[1, 2, 3], [4]], [[5], [6, 7]], tokenizer, 3, 2)
+  r = trajectories.pairs([[1, 2, 3], [4]], [[5], [6, 7]], tokenizer, 3, 4)
   assert r.tokens_BS.tolist() == [[9, 1, 2, 3, 5, 9, 9], [9, 9, 9, 4, 6, 7, 9]]
   assert r.prompt_width == 4 and r.prompt_len_B.tolist() == [3, 1]
   assert r.action_BT.tolist() == r.mask_BT.tolist() == [[True, False, False], [True, True, False]]

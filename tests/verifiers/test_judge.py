@@ -232,7 +232,7 @@ def test_failures_of_judges_are_unknown():
 def test_refused_at_startup(changes, message, monkeypatch):
   monkeypatch.setenv("RLX_TEST_KEY", "two\nlines")
   c = base.get_config()
-  c.verifier.scores = ("judge.chat",)
+  c.verifier.scores, c.verifier.workers, c.verifier.timeout_s = ("judge.chat",), 1, 100.0
   c.verifier.judge.update(url="http://localhost/v1", model="m")
   validation.check(c, build_methods.resolve_methods(c))
   c.verifier.judge.update(changes)

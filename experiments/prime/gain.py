@@ -1,6 +1,6 @@
 """Compares the arms of a grid with a baseline: accuracy over the run, and steps to a threshold.
 
-  python -m experiments.grids.gain runs/prime_gain --baseline outcome --threshold 0.5
+  python -m experiments.prime.gain runs/prime_gain --baseline outcome --threshold 0.5
 
 The grid's arms are named TASK-ARM, and all arms of a task have the same seeds. The measure is the
 accuracy of the drawn completions (rollouts/accuracy):
@@ -22,8 +22,7 @@ import pathlib
 
 import numpy as np
 
-from experiments import tables
-from experiments.grids import plots
+from rlx.grids import plots, tables
 
 SMOOTH = 10
 METRIC = "rollouts/accuracy"
@@ -31,7 +30,7 @@ METRIC = "rollouts/accuracy"
 
 def reached(run, threshold, axis):
   """Returns where the run is at the threshold, and whether it gets there before its end."""
-  x = plots.reached(run, METRIC, threshold, axis, SMOOTH)
+  x = plots.find_first(run, METRIC, threshold, axis, SMOOTH)
   return (x, True) if math.isfinite(x) else (float(run.x[axis][-1]), False)
 
 

@@ -1,7 +1,7 @@
 """The config of a run: that of a cell of a grid, from its folder (--config=THIS_FILE:FOLDER)."""
-from experiments.grids import cell, grid
+from rlx.grids import cell, grid
 
 
 def get_config(folder):
   """Returns the config of the cell in `folder`."""
-  return grid.configured(cell.read(folder))
+  return grid.make_config(cell.read(folder))

@@ -1,4 +1,4 @@
-"""Intervals of means, and tables in Markdown, of all experiments."""
+"""Intervals of means, and tables in Markdown, of grids and experiments."""
 import numpy as np
 
 

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from experiments.grids import cell as cell_lib, compare, plots
+from rlx.grids import cell as cell_lib, compare, plots
 
 INF = math.inf
 
@@ -54,15 +54,15 @@ def test_no_folder_of_a_run(tmp_path):
 
 def test_smoothing_and_the_first_step_above():
   values = np.array([0.0, 1.0, 0.0, 1.0, 1.0])
-  np.testing.assert_allclose(plots.smoothed(values, 2), [0.5, 0.5, 0.5, 1.0])
+  np.testing.assert_allclose(plots.smooth_values(values, 2), [0.5, 0.5, 0.5, 1.0])
   run = plots.Run("r", dict(steps=np.arange(6.0), tokens=10 * np.arange(6.0)),
                   {"m": (np.arange(5), values)})
-  assert plots.reached(run, "m", 1.0, "steps") == 1
-  assert plots.reached(run, "m", 1.0, "tokens") == 10
-  assert plots.reached(run, "m", 1.0, "steps", smooth=2) == 4   # Where the mean ends.
-  assert plots.reached(run, "m", 1.1, "steps") == INF
-  assert plots.reached(run, "m", 0.1, "steps", smooth=6) == INF
-  assert plots.reached(run, "other", 0.1, "steps") == INF
+  assert plots.find_first(run, "m", 1.0, "steps") == 1
+  assert plots.find_first(run, "m", 1.0, "tokens") == 10
+  assert plots.find_first(run, "m", 1.0, "steps", smooth=2) == 4   # Where the mean ends.
+  assert plots.find_first(run, "m", 1.1, "steps") == INF
+  assert plots.find_first(run, "m", 0.1, "steps", smooth=6) == INF
+  assert plots.find_first(run, "other", 0.1, "steps") == INF
 
 
 def quantiles(draws, unknown=(None, None)):

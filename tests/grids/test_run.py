@@ -12,9 +12,9 @@ import time
 import pytest
 from rich import console
 
-from experiments.grids import cell as cell_lib, grid as grids, run
+from rlx.grids import cell as cell_lib, grid as grids, run
 
-ROOT = pathlib.Path(__file__).parents[3]
+ROOT = pathlib.Path(__file__).parents[2]
 # A run by the name of its arm: ok; flaky fails at first; bad always does; slow starts a
 # process of its own, says both numbers and waits; preempted leaves as on SIGTERM at first.
 STUB = """
@@ -128,7 +128,7 @@ def test_a_cell_has_its_cores_and_devices(tmp_path, stub, screen, monkeypatch):
 def call(tmp_path, stub, *flags):
   (tmp_path / "g.py").write_text(GRID.format(arms=("slow", "ok")))
   return subprocess.Popen(
-      [sys.executable, "-m", "experiments.grids", str(tmp_path / "g.py"), "--out",
+      [sys.executable, "-m", "rlx", "grid", str(tmp_path / "g.py"), "--out",
        str(tmp_path / "g"), "--command", stub, *flags], cwd=ROOT, text=True,
       stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
@@ -235,11 +235,11 @@ def test_a_finished_cell_with_another_config_is_told_of(tmp_path, monkeypatch):
   cells = cells_of("a", seeds=2)
   folders = prepared(tmp_path, cells)
   for cell in cells:
-    there = grids.configured(cell).copy_and_resolve_references().to_dict()
+    there = grids.make_config(cell).copy_and_resolve_references().to_dict()
     if cell.seed: there["eval"]["prompts"] = 5
     (folders[cell.name] / "config.json").write_text(json.dumps(there, default=list))
     (folders[cell.name] / "done.json").write_text("{}")
-  line, = run.changed(cells, folders)
+  line, = run.find_changed(cells, folders)
   assert line == "a-seed1 is finished, with eval.prompts=5, now 16; 1 keys differ."
 
 

@@ -32,9 +32,9 @@ import json
 import pathlib
 import re
 
-from experiments.grids import cell as cell_lib
 from rlx.build import keys, methods as build_methods, sets, validation
-from rlx.configs import base
+from rlx.configs import base  # type: ignore[attr-defined]  # Found by its __path__.
+from rlx.grids import cell as cell_lib
 
 SUMS = ("rewards", "advantages")  # Their keys are terms, which a change may add.
 
@@ -122,7 +122,7 @@ def check(cell):
     ValueError: one line that starts with the cell's name.
   """
   try:
-    c = configured(cell)
+    c = make_config(cell)
     # Only the machine that the cell will run on knows what it has.
     if c.model.attention == "cudnn": c.model.attention = "blocks"
     keys.check(c)
@@ -131,7 +131,7 @@ def check(cell):
     raise ValueError(f"{cell.name}: " + " ".join(str(e).split())) from None
 
 
-def configured(cell):
+def make_config(cell):
   """Returns the config of a cell: the config of its file with its changes."""
   file, _, argument = cell.config.partition(":")
   module, changes = _module(file), dict(cell.changes)

@@ -5,9 +5,9 @@ import re
 import pytest
 
 from configs import quickstart
-from experiments.grids import cell as cell_lib, cell_config, grid as grids, run
+from rlx.grids import cell as cell_lib, cell_config, grid as grids, run
 
-ROOT = pathlib.Path(__file__).parents[3]
+ROOT = pathlib.Path(__file__).parents[2]
 GRIDS = [f"{p}:{name}" for p in sorted((ROOT / "experiments/prime").glob("*.py"))
          for name in re.findall(r"^def (grid|rates)\(\)", p.read_text(), re.M)]
 QUICK = {"config": "configs/quickstart.py", "arm": "a", "seed": 0}
@@ -56,8 +56,8 @@ def test_changes_make_the_config_that_setting_its_keys_makes(tmp_path):
   expected.lora.targets, expected.verifier.scores = ("q", "v"), ("format.boxed",)
   expected.model.path, expected.seed = "x", 3
   expected.prompts.options = dict(size=4, cut=(1, dict(by=(2,))))
-  assert grids.configured(cell).to_dict() == expected.to_dict()
-  # And so does the folder, of which --config=experiments/grids/cell_config.py:FOLDER reads it.
+  assert grids.make_config(cell).to_dict() == expected.to_dict()
+  # And so does the folder, of which --config=rlx/grids/cell_config.py:FOLDER reads it.
   cell_lib.prepare(tmp_path / "x", cell)
   assert cell_lib.read(tmp_path / "x") == cell
   assert cell_config.get_config(str(tmp_path / "x")).to_dict() == expected.to_dict()

@@ -4,8 +4,8 @@ import json
 import numpy as np
 import pytest
 
-from experiments.grids import gain, plots
-from experiments.prime import prime_gain, step_quality
+from experiments.prime import gain, prime_gain, step_quality
+from rlx.grids import plots
 
 
 def _run(seed, accuracies, seconds=2.0):

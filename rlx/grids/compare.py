@@ -1,6 +1,6 @@
 """Compares two runs: their configs, their final accuracies and their curves.
 
-  python -m experiments.grids.compare RUN_A RUN_B
+  rlx compare RUN_A RUN_B
 
 A run is any workdir of rlx.train. The comparison is printed as Markdown; the figure is written next
 to RUN_B as compare-A-B.png and .svg. Intervals are over held-out prompts. Single runs give no
@@ -10,8 +10,7 @@ import argparse
 import json
 import pathlib
 
-from experiments import tables
-from experiments.grids import plots
+from rlx.grids import plots, tables
 from rlx.core import options
 from rlx.io import curves
 
@@ -51,18 +50,18 @@ def report(folders, names, runs):
   return "\n\n".join(parts)
 
 
-def main():
-  args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(*words):
+  args = argparse.ArgumentParser("rlx compare", description=__doc__.splitlines()[0])
   args.add_argument("runs", nargs=2, type=pathlib.Path, metavar="RUN")
   plots.options(args)
-  args = args.parse_args()
+  args = args.parse_args(words or None)
   try:
     runs = [plots.read(f) for f in args.runs]
     names = [r.name for r in runs]
     if names[0] == names[1]: names = [str(f) for f in args.runs]
     if names[0] == names[1]: raise ValueError(f"{names[0]}: twice the same run.")
     arms = {name: [run] for name, run in zip(names, runs)}
-    metrics = plots.chosen(arms, args.metrics)
+    metrics = plots.choose_metrics(arms, args.metrics)
   except ValueError as e:
     raise SystemExit(str(e)) from None
   path = args.runs[1].parent / "compare-{}-{}".format(*(r.name for r in runs))

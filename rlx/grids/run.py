@@ -1,9 +1,9 @@
 """Runs a grid (grid.py), several cells at a time, and resumes an interrupted grid.
 
-  python -m experiments.grids experiments/prime/ablations.py --dry-run     # cells and cost
-  python -m experiments.grids experiments/prime/ablations.py --workers 4
-  python -m experiments.grids experiments/prime/ablations.py --devices 0 1 2,3
-  python -m experiments.grids experiments/prime/ablations.py --slurm timeout_min=600
+  rlx grid experiments/prime/ablations.py --dry-run     # cells and cost
+  rlx grid experiments/prime/ablations.py --workers 4
+  rlx grid experiments/prime/ablations.py --devices 0 1 2,3
+  rlx grid experiments/prime/ablations.py --slurm timeout_min=600
 
 Finished cells are skipped. A cell that fails is tried once more and then reported. Ctrl-C stops
 the running cells, and the same command resumes them. Exit status: 0 if all cells are finished, 1 if
@@ -26,7 +26,7 @@ import time
 
 import jax
 
-from experiments.grids import cell as cell_lib, grid
+from rlx.grids import cell as cell_lib, grid
 from rlx.build import run as run_lib
 from rlx.core import options as options_lib
 from rlx.io import progress as progress_lib
@@ -37,8 +37,8 @@ POLL_S = 0.5
 TPU_BOUNDS = {1: "1,1,1", 2: "1,2,1", 4: "2,2,1", 8: "2,4,1"}
 
 
-def main():
-  args = _arguments()
+def main(*words):
+  args = _arguments(words)
   jax.config.update("jax_platforms", "cpu")  # Devices are for the cells.
   try:
     cells = grid.load(args.file, args.config)[args.shard[0]::args.shard[1]]
@@ -51,7 +51,7 @@ def main():
   from rich import console  # pylint: disable=g-import-not-at-top
   screen = console.Console(width=None if sys.stdout.isatty() else 160,
                            markup=False, emoji=False, highlight=False)
-  for line in changed(cells, folders): screen.print(line)
+  for line in find_changed(cells, folders): screen.print(line)
   if args.dry_run:
     screen.print(*plan(cells, folders), sep="\n")
     return
@@ -77,8 +77,8 @@ def main():
   sys.exit(report(ends, folders, screen))
 
 
-def _arguments():
-  args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def _arguments(words):
+  args = argparse.ArgumentParser("rlx grid", description=__doc__.splitlines()[0])
   args.add_argument("file", help="a Python file with a function grid(); FILE:NAME "
                     "takes the function NAME")
   args.add_argument("--config", help="config file for all cells in place of their own, for "
@@ -98,7 +98,7 @@ def _arguments():
                     help="run only every Nth cell from cell I on, as host I of N hosts")
   args.add_argument("--command", default=cell_lib.COMMAND, help="command that runs a cell, with "
                     "{folder} for its folder (default: rlx.train)")
-  args = args.parse_args()
+  args = args.parse_args(words or None)
   if args.workers < 1: raise SystemExit(f"--workers={args.workers}: must be >= 1.")
   args.slurm = args.slurm and dict(args.slurm)
   return args
@@ -284,7 +284,7 @@ def progress(cells, folders, ends, running, skipped, elapsed, width):
   shown = table.Table("cell", "step", *progress_lib.Bar.SHOWN.values(), box=None,
                       padding=(0, 2, 0, 0))
   for cell in running:
-    last, steps = cell_lib.newest(folders[cell.name]), configured(cell).steps
+    last, steps = cell_lib.newest(folders[cell.name]), make_config(cell).steps
     shown.add_row(
         cell.name, f"{int(last['step']) + 1}/{steps}" if last else "starting",
         *("" if last.get(key) is None else f"{last[key]:.3g}"
@@ -300,19 +300,19 @@ def progress(cells, folders, ends, running, skipped, elapsed, width):
   return console.Group(shown, text)
 
 
-_CONFIGS = {}
+_CONFIGS: dict = {}
 
 
-def configured(cell):
+def make_config(cell):
   """Returns the config of a cell, which is read once for all seeds."""
   key = json.dumps([cell.config, cell.changes])
-  if key not in _CONFIGS: _CONFIGS[key] = grid.configured(cell)
+  if key not in _CONFIGS: _CONFIGS[key] = grid.make_config(cell)
   return _CONFIGS[key]
 
 
 def cost(cell):
   """Returns (steps, completions, maximum tokens) of training, sampling once per step."""
-  c = configured(cell)
+  c = make_config(cell)
   completions = c.steps * run_lib.sizes_of(c).draw * c.rollouts.per_prompt
   return c.steps, completions, completions * c.rollouts.max_tokens
 
@@ -374,12 +374,12 @@ def refuse_another(folder, cell):
                    "another arm or --out.")
 
 
-def changed(cells, folders):
+def find_changed(cells, folders):
   """Yields a line for each finished cell whose config has changed since it ran."""
   for cell in cells:
     path = folders[cell.name] / "config.json"
     if cell_lib.state(folders[cell.name]) != "done" or not path.exists(): continue
-    now = configured(cell).copy_and_resolve_references().to_dict()
+    now = make_config(cell).copy_and_resolve_references().to_dict()
     now["seed"] = cell.seed
     old, new = (options_lib.flatten(json.loads(text)) for text in (
         path.read_text(), json.dumps(now, default=list)))

@@ -1,6 +1,6 @@
 """Figures and tables of a grid, computed from the folders of its cells.
 
-  python -m experiments.grids.plots runs/ablations --threshold eval/sampled=0.8 --baseline outcome
+  rlx plots runs/ablations --threshold eval/sampled=0.8 --baseline outcome
 
 Writes curves.png and curves.svg, tables.md, final.csv, difference.csv and threshold.csv
 into <folder>/figures. Only finished cells are used; the tables state how many each arm has.
@@ -22,8 +22,7 @@ import pathlib
 
 import numpy as np
 
-from experiments import tables
-from experiments.grids import cell as cell_lib
+from rlx.grids import cell as cell_lib, tables
 from rlx.io import metrics as io_metrics
 
 METRICS = ("eval/sampled", "eval/greedy", "rollouts/accuracy")
@@ -87,7 +86,7 @@ def arms(folder):
   return runs, of
 
 
-def smoothed(values, n):
+def smooth_values(values, n):
   """Returns running means of n values, each at the position of its last value."""
   return np.convolve(values, np.ones(n) / n, mode="valid")
 
@@ -96,7 +95,7 @@ def curve(run, metric, axis, smooth=1):
   """Returns (x, values) of a metric, without unknown values."""
   places, values = run.points.get(metric, (np.zeros(0, int), np.zeros(0)))
   if len(values) < smooth: return np.zeros(0), np.zeros(0)
-  return run.x[axis][places[smooth - 1:]], smoothed(values, smooth)
+  return run.x[axis][places[smooth - 1:]], smooth_values(values, smooth)
 
 
 def band(runs, metric, axis, smooth=1):
@@ -144,7 +143,7 @@ def final(run, metric):
   return float(last.mean()) if len(last) else math.nan
 
 
-def reached(run, metric, threshold, axis, smooth=1):
+def find_first(run, metric, threshold, axis, smooth=1):
   """Returns the first x at which a curve reaches the threshold; inf if it never does."""
   x, values = curve(run, metric, axis, smooth)
   above = np.flatnonzero(values >= threshold)
@@ -250,7 +249,7 @@ def threshold_rows(runs, metric, threshold, baseline, smooth=1):
   """Yields a dict for each arm and axis."""
   for arm, some in runs.items():
     for axis in AXES:
-      x_S, base_S = ([reached(r, metric, threshold, axis, smooth) for r in rs]
+      x_S, base_S = ([find_first(r, metric, threshold, axis, smooth) for r in rs]
                      for rs in (some, runs[baseline]))
       median = float(np.median(x_S)) if some else math.nan
       ratios = ratio(x_S, base_S) if some and base_S else [math.nan] * 3
@@ -292,7 +291,7 @@ def _parts(rows, n):
   return [rows[i:i + n] for i in range(0, len(rows), n)]
 
 
-def chosen(runs, metrics):
+def choose_metrics(runs, metrics):
   """Returns the requested metrics, by default those of METRICS that a run has.
 
   Raises:
@@ -332,8 +331,8 @@ def options(args):
                     help="curves are means of N values in a row")
 
 
-def main():
-  args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(*words):
+  args = argparse.ArgumentParser("rlx plots", description=__doc__.splitlines()[0])
   args.add_argument("folder", type=pathlib.Path, help="of the cells")
   options(args)
   args.add_argument("--arms", nargs="+", metavar="ARM", help="some, in this order")
@@ -341,7 +340,7 @@ def main():
                     help="also where the metric first is at or above X, as a ratio to "
                     "the baseline")
   args.add_argument("--baseline", metavar="ARM", help="the first")
-  args = args.parse_args()
+  args = args.parse_args(words or None)
   if args.smooth < 1: raise SystemExit(f"--smooth={args.smooth}: must be >= 1.")
   try:
     runs, of = arms(args.folder)
@@ -349,8 +348,8 @@ def main():
                    if a not in runs]:
       raise ValueError(f"arm {unknown[0]}: {args.folder} has {list(runs)}.")
     baseline = args.baseline or (args.arms or list(runs))[0]
-    metrics = chosen(runs, args.metrics)
-    if args.threshold: chosen(runs, args.threshold[:1])
+    metrics = choose_metrics(runs, args.metrics)
+    if args.threshold: choose_metrics(runs, args.threshold[:1])
   except ValueError as e:
     raise SystemExit(str(e)) from None
   shown = {a: runs[a] for a in args.arms or runs}

@@ -1,3 +1,0 @@
-from experiments.grids import run
-
-run.main()
