@@ -1,7 +1,8 @@
 """GSM8K as lm-evaluation-harness grades it, beside math_answer.final, on 300 stated answers.
 
 The rules are those of lm_eval/tasks/gsm8k/gsm8k-cot-zeroshot.yaml of
-EleutherAI/lm-evaluation-harness: two regular expressions, and what is removed before two texts are compared.
+EleutherAI/lm-evaluation-harness: two regular expressions, and what is removed before two texts are
+compared.
 """
 import re
 
