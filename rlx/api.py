@@ -79,7 +79,7 @@ def train(config: Any, *misplaced: Any, rows: Rows | None = None, eval_rows: Row
 def evaluate(config: Any, *misplaced: Any, rows: Rows | None = None,
              reward: Rewards | None = None, columns: Mapping[str, str] | None = None,
              model: str | None = None, base: str | None = None, workdir: str | None = None,
-             **changes: Any) -> dict[str, Any]:
+             suite: str | None = None, **changes: Any) -> dict[str, Any]:
   """Held-out accuracy of a run's newest checkpoint, or of a model, with 95% intervals.
 
     >>> result = evaluate("quickstart:smoke", workdir=folder, **{"eval.prompts": 4})
@@ -97,6 +97,8 @@ def evaluate(config: Any, *misplaced: Any, rows: Rows | None = None,
     base: as for `train`.
     workdir: folder of a run, whose newest checkpoint is evaluated if it has one, and where
       evaluate.json is written. None: as for `train`.
+    suite: named benchmarks that are measured instead: "math", "code" or "reason", see
+      configs/suites.
     **changes: as for `train`.
   Returns:
     {metric: {"mean", "low", "high", ...}}, see rlx/tools/evaluate.py: "greedy", "sampled",
@@ -104,10 +106,17 @@ def evaluate(config: Any, *misplaced: Any, rows: Rows | None = None,
   Raises:
     ValueError: one line saying what is wrong and what is allowed.
   """
-  from rlx.build import own_data
+  from rlx.build import load, own_data, suites
   from rlx.io import compile_cache
   from rlx.tools import evaluate as evaluate_tool
   if misplaced: own_data.refuse_positional("evaluate", config, misplaced)
+  if suite is not None:
+    if rows is not None or reward is not None:
+      raise ValueError(f"suite={suite!r}: without rows and reward; its sets have their own.")
+    if isinstance(config, str | os.PathLike):
+      workdir = workdir or load.default_workdir(str(config), base)
+      config, base = load.load_config(str(config), base), None
+    suites.use_suite(config, suite)
   config, workdir = own_data.prepare(
       config, None, rows, reward, None, model, workdir, changes, base, columns, learns=False)
   compile_cache.keep_compiled(config.compile_cache, workdir)

@@ -11,7 +11,7 @@ from typing import Any, Callable
 from absl import flags
 from ml_collections import config_flags
 
-from rlx.build import keys, load, own_data, sets
+from rlx.build import keys, load, own_data, sets, suites
 from rlx.core import resolve, version
 from rlx.io import compile_cache, preemption, refusals, terminal
 from rlx.learner import hosts
@@ -63,6 +63,7 @@ the current directory (for doctor: none).
 rows=FILE and reward=MODULE:FUNCTION (train, evaluate, doctor, data) are rows and a reward of your
 own; rows=NAME is a public set such as gsm8k, as is prompts.source=NAME. columns.prompt=COLUMN and
 columns.answer=COLUMN say what FILE calls the columns that are read.
+suite=math, code or reason (evaluate) measures named benchmarks instead of the held-out prompts.
 hosts=auto or hosts=ADDRESS:PORT,COUNT,INDEX starts one of several processes.
 """
 
@@ -112,6 +113,8 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
   has_name = bool(words) and "=" not in words[0]
   values = dict(map(terminal.split_pair, _join_options(words[has_name:])))
   name = words[0] if has_name else values.pop("config", None)
+  suite = values.pop("suite", None) if command == "evaluate" else None
+  if suite and not name: name = suites.find_config(suite)
   if not name: raise ValueError(f"rlx {command} CONFIG: a config is needed, such as quickstart.")
   given_hosts = values.pop("hosts", None)
   own: dict[str, Any] = {
@@ -131,7 +134,11 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
     raise ValueError(f"columns.{next(iter(own['columns']))}: only with rows=FILE.")
   if is_set := sets.find_set(own.get("rows"), "rows") is not None:
     values["prompts.source"] = str(own.pop("rows"))
-  config = _override(load.load_config(name, over), values)
+  if suite and (is_set or any(own.values())):
+    raise ValueError(f"suite={suite!r}: without rows and reward; its sets have their own.")
+  config = load.load_config(name, over)
+  if suite: suites.use_suite(config, suite)
+  config = _override(config, values)
   if is_set: own_data.leave_mixture(config, command == "train")
   if any(own.values()):
     folder = given_workdir or (name if default == name else None)

@@ -70,7 +70,8 @@ def test_a_number_has_a_range(key, method):
   module, _ = NUMBERS[key, method]
   config = module.get_config()
   # A source defines what values of other types in its options mean.
-  for wrong in NEVER[:4] if key.startswith("prompts.options.") else NEVER:
+  is_of_source = key.startswith(("prompts.options.", "eval.sets.")) and ".options." in key
+  for wrong in NEVER[:4] if is_of_source else NEVER:
     with pytest.raises(ValueError, match=r"a (whole )?number from -?[\d.e+-]+ to [\d.e+-]+") as e:
       _check(_set(config, key, wrong), key)
     assert str(e.value).startswith(f"{key}={wrong!r:.80}: ")

@@ -32,6 +32,7 @@ CANNOT = {
     r"([A-Z_0-9]+=\S* )*python -m pytest|bash .ci/run": "runs the tests",
     r"rlx preflight .* target=": "needs the compiler of TPUs, as tests/test_targets.py does",
     r"python -m experiments.bench.graders": "takes minutes; tests/experiments/bench has its parts",
+    r"rlx evaluate .*suite=": "reads benchmarks of the hub; tests/test_suites.py runs it",
     r"python -m experiments.claims": "takes minutes; tests/experiments/claims has its parts",
     r"rlx train quickstart prompts.mixture": "reads rows of its own; tests/test_mixture.py runs it",
     r"rlx train quickstart .*mine:|python rows.py|rlx train guess.py":
@@ -91,6 +92,8 @@ def shrink(c):
     for name in ("learner", "prm", "value"): c[name].microbatches = c[name].minibatches = 1
     c.eval.prompts, c.eval.batch, c.eval.final_samples, c.eval.every = 4, rows, 1, 0
     c.eval.samples = min(c.eval.samples, 2)
+    for part in c.eval.sets.values():
+      part.update({k: x for k, x in dict(prompts=4, samples=2, max_tokens=8).items() if k in part})
     c.train_prm.prompts, c.sft.steps, c.sft.batch = 8, 1, 8
     c.learner.pack, c.verifier.workers = False, min(c.verifier.workers, 1)
     if "size" in c.prompts.options: c.prompts.options.size = 128
@@ -113,6 +116,7 @@ def folder(tmp_path_factory, chat_model):
     write(f"dialogues/{split}.jsonl", [dict(messages=[
         dict(role="user", content=f"{split} {i}"), dict(role="assistant", content=str(i))])
                                        for i in range(12)])
+  write("dialogues/aime.jsonl", [dict(question=f"{i}?", answer=i, split="test") for i in range(4)])
   (folder / "my_config.py").write_text(
       "from rlx.configs import base\ndef get_config(arg=''):\n  c = base.get_config()\n"
       "  c.model.path, c.prompts.dataset, c.prompts.max_tokens = 'model', 'jsonl', 512\n"

@@ -203,6 +203,9 @@ def read_prompts(c: keys.Config, split: str,
                  unread: list[records.Dropped] | None = None) -> Iterable[records.Prompt]:
   """Returns all prompts of a split, of the one source of a config of `list_sources`; the rows that
   the data set dropped are added to `unread`, or logged without it."""
+  if not split:
+    raise ValueError(f"prompts.split={split!r}: {c.prompts.source} has no split for training; as "
+                     "eval.sets.NAME.source it is evaluated.")
   dataset, _ = bind_dataset(c)
   rows = io_rows.rows(c.prompts.source, split, **c.prompts.options)
   return filters.drop_unread(dataset(rows, split), f"{c.prompts.source}, split {split}", unread)
@@ -261,7 +264,8 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
     note = functools.partial(report, kind) if report else None
     unread: list[records.Dropped] | None = [] if report else None
     by_source = {name: _read_source(name, part, split, at_most, unread, **of_set)
-                 for name, part in sources.items() if (split := find_split(part)) or not name}
+                 for name, part in sources.items()
+                 if (split := find_split(part)) or not (name or kind == "eval" and c.eval.sets)}
     prompts = [p for some in by_source.values() for p in some]
     _check_limits(prompts, *_find_limit(next(iter(sources.values())) if of_set else c, kind))
     for reason in dict.fromkeys(row.reason for row in unread or ()):
@@ -375,7 +379,8 @@ def load_and_check_prompts(c: keys.Config, draw: int, texts: texts_lib.Texts,
   """As `load_prompts`, after a check that there are enough prompts."""
   train_prompts, eval_prompts = load_prompts(c, texts, splits, judged=True, report=report)
   source = "prompts.mixture" if c.prompts.mixture else f"prompts.source={c.prompts.source!r}"
-  if "eval" in splits and not split_sets(c, eval_prompts)[0]:
+  is_suite = not c.eval.split and bool(c.eval.sets) and "train" not in splits
+  if "eval" in splits and not is_suite and not split_sets(c, eval_prompts)[0]:
     raise ValueError(f"eval.split={c.eval.split!r} of {source} has no prompts.")
   if "train" in splits and (n := len(train_prompts)) < draw:
     parts = math.lcm(*(c[name].minibatches * c[name].microbatches

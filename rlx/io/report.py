@@ -53,6 +53,15 @@ def print_metrics(metrics: dict[str, dict]) -> None:
     print_table(head, rows, width=200)
 
 
+def print_suite(metrics: dict[str, dict]) -> None:
+  """Prints the accuracies of a suite: one line for each of its sets."""
+  print_table(("set", "measure", "95% interval", "prompts", "unknown", "truncated", "tokens"), [
+      (name.partition("/")[2], name.partition("/")[0], format_interval(x),
+       str(x["prompts"]) + (f" of {x['asked']}" if x["prompts"] < x["asked"] else ""),
+       f"{x['unknown']:.3f}", f"{x['truncated']:.3f}", f"{x['tokens']:.0f}")
+      for name, x in metrics.items()], width=120)
+
+
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, width: int) -> None:
   """Prints a table of values as they are; nothing if it has no rows."""
   from rich import box, console, table  # pylint: disable=g-import-not-at-top

@@ -16,12 +16,14 @@ def plain(prompt: records.Prompt) -> str | list[dict]:
   return list(prompt.messages) or prompt.text
 
 
-def chat(prompt: records.Prompt, *, system: str | None = None, examples=()) -> list[dict]:
+def chat(prompt: records.Prompt, *, system: str | None = None, examples=(),
+         wording: str = "{question}") -> list[dict]:
   """The chat, or one user turn, after a system turn and worked examples if there are any.
 
   Args:
     system: content of the system turn; a chat that has one keeps its own.
     examples: k pairs (question, worked answer), each a user turn and its reply.
+    wording: how each question is asked; {question} stands for it, and for the last turn of a chat.
   Example:
     >>> prompt = records.Prompt(id="a", text="1+1?", answer="2", verifier="")
     >>> templates.chat(prompt, system="Be brief.")
@@ -30,8 +32,11 @@ def chat(prompt: records.Prompt, *, system: str | None = None, examples=()) -> l
   asked = list(prompt.messages) or [dict(role="user", content=prompt.text)]
   turns = [] if system is None else [dict(role="system", content=system)]
   if asked[0]["role"] == "system": turns = [asked.pop(0)]
+  ask = lambda text: wording.replace("{question}", text)
   for question, answer in examples:
-    turns += [dict(role="user", content=question), dict(role="assistant", content=answer)]
+    turns += [dict(role="user", content=ask(question)), dict(role="assistant", content=answer)]
+  last = max((i for i, turn in enumerate(asked) if turn["role"] == "user"), default=None)
+  if last is not None: asked[last] = asked[last] | dict(content=ask(asked[last]["content"]))
   return turns + asked
 
 

@@ -2,6 +2,7 @@
 
   rlx data papers/grpo base=gsm8k model.path=DIR
   rlx data papers/grpo base=gsm8k model.path=DIR rows=mine.csv examples=5 json=data.json
+  rlx data papers/grpo base=gsm8k model.path=DIR validate=true
 
 Reads the rows and the tokenizer, but no weights, and compiles nothing.
 """
@@ -22,6 +23,7 @@ from rlx.build import (
 from rlx.core import records, resolve
 from rlx.io import report, terminal
 from rlx.stages import dialogue, texts as texts_lib
+from rlx.tools import validate as validate_lib
 
 QUANTILES = {"shortest": 0.0, "25%": 0.25, "median": 0.5, "75%": 0.75, "95%": 0.95, "longest": 1.0}
 _ANY = 2**30   # Tokens: no limit.
@@ -50,21 +52,26 @@ class Split:
     self.dropped[reason] = [p for p in prompts if p.id not in ids]
 
 
-def main(config: keys.Config, *, examples: str = "2", json: str | None = None) -> dict[str, Any]:
+def main(config: keys.Config, *, examples: str = "2", json: str | None = None,
+         validate: str = "false") -> dict[str, Any]:
   """Prints the prompts of both splits of a config, and returns what it printed.
 
   Args:
     examples: number of prompts of each split that are shown whole, and of those that are named
       for each reason why prompts are dropped.
     json: file for the figures and examples.
+    validate: "true" asks the verifiers of the prompts that are used about their own reference
+      answers, see `validate.validate`.
   Returns:
     {"train", "eval", "eval.sets.NAME"} -> dict(rows, used, dropped, tokens, examples); `tokens`
-    has the quantiles of the lengths of prompts and demonstrations.
+    has the quantiles of the lengths of prompts and demonstrations; with `validate` also
+    "references".
   Raises:
-    ValueError: the config or a row is refused, with the line that `rlx train` prints; what was
-      read before is printed first.
+    ValueError: the config or a row is refused, with the line that `rlx train` prints, or a
+      reference is not paid; what was read before is printed first.
   """
   if not examples.isdigit(): raise ValueError(f"examples={examples!r}: a number of prompts.")
+  if validate not in ("true", "false"): raise ValueError(f"validate={validate!r}: true or false.")
   sets.fill(config)
   keys.check(config)
   texts, dialogues = build_prompts.texts_and_dialogues(
@@ -75,15 +82,34 @@ def main(config: keys.Config, *, examples: str = "2", json: str | None = None) -
       dialogues.start(texts.tokenizer, splits["train"].rows[0])
     figures = {name: _describe(config, texts, dialogues, name, split, int(examples))
                for name, split in splits.items()}
-  _print({name: x for name, x in figures.items() if x["rows"]})
+  if validate == "true":
+    for name, references in _validate(config, splits).items():
+      figures[name]["references"] = references
+  _print({name: x for name, x in figures.items() if x["rows"]}, int(examples))
   if json is not None:
     pathlib.Path(json).write_text(json_lib.dumps(figures, indent=2, ensure_ascii=False))
   learned = figures["train"]["tokens"].get("demonstrations", dict(longest=0))
   if refusal is None and learned["longest"] > config.rollouts.max_tokens:
     refusal = ValueError(f"rollouts.max_tokens={config.rollouts.max_tokens}: the longest "
                          f"demonstration has {learned['longest']} tokens.")
+  unpaid = [u for x in figures.values() for u in x.get("references", dict(unpaid=[]))["unpaid"]]
+  if refusal is None and unpaid:
+    refusal = ValueError(f"validate: {len(unpaid)} references are not paid by their own verifier, "
+                         f"first that of {unpaid[0]['id']!r}.")
   if refusal is not None: raise refusal
   return figures
+
+
+def _validate(config: keys.Config, splits: dict[str, Split]) -> dict[str, dict[str, Any]]:
+  """{split: what `validate.validate` returns for its prompts}."""
+  config = config.copy_and_resolve_references()
+  # A verifier may need a process.
+  with config.unlocked(): config.verifier.workers = max(config.verifier.workers, 1)
+  prompts = {name: split.used or [] for name, split in splits.items()}
+  pool = build_verifiers.pool_of(config, [p for some in prompts.values() for p in some])
+  with contextlib.closing(pool):
+    return {name: validate_lib.validate(some, pool, config.verifier.thoughts)
+            for name, some in prompts.items() if some}
 
 
 def _load(config: keys.Config, texts: texts_lib.Texts
@@ -96,7 +122,8 @@ def _load(config: keys.Config, texts: texts_lib.Texts
       loaded = build_prompts.load_prompts(config, texts, report=note)
     else:
       loaded = build_prompts.load_and_check_prompts(
-          config, build_run.sizes_of(config).draw, texts, ("train", "eval"), report=note)
+          config, build_run.sizes_of(config).draw, texts,
+          ("train", "eval") if config.prompts.split else ("eval",), report=note)
   except ValueError as e:
     if not splits["train"].rows:  # What held-out prompts are refused for is no reason to hide them.
       with contextlib.suppress(ValueError):
@@ -192,8 +219,8 @@ def _example(texts: texts_lib.Texts, prompt: records.Prompt, ids: list[int],
               verifier=prompt.verifier, demonstration=after)
 
 
-def _print(figures: dict[str, dict]) -> None:
-  """Prints the tables and examples of all splits."""
+def _print(figures: dict[str, dict], examples: int) -> None:
+  """Prints the tables and examples of all splits; of unpaid references as many as `examples`."""
   import rich.console  # pylint: disable=g-import-not-at-top
   # A file or pipe has no width of its own.
   width = max(120, shutil.get_terminal_size().columns)
@@ -224,3 +251,12 @@ def _print(figures: dict[str, dict]) -> None:
   table(("split", "tokens of", "number", *QUANTILES, "at most"),
         [(name, what, t["count"], *(t.get(q, "-") for q in QUANTILES), f"{t['key']}={t['limit']}")
          for name, x in figures.items() for what, t in x["tokens"].items()])
+  checked = {name: x["references"] for name, x in figures.items() if "references" in x}
+  table(("split", "references", "paid by their verifier", "not paid", "unknown"),
+        [(name, x["paid"] + len(x["unpaid"]) + sum(x["unknown"].values()), x["paid"],
+          len(x["unpaid"]), "\n".join(f"{n}: {why}" for why, n in x["unknown"].items()) or 0)
+         for name, x in checked.items()])
+  table(("split", "not paid", "verdict", "verifier", "completion"),
+        [(name, terminal.line(u["id"]), u["verdict"], u["verifier"], terminal.line(
+            repr(u["completion"][-_LETTERS:]))) for name, x in checked.items()
+         for u in x["unpaid"][:examples]])

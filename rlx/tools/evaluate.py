@@ -1,11 +1,13 @@
 """Evaluates a checkpoint or a model, and its PRM, on held-out prompts.
 
   rlx evaluate runs/quickstart eval.samples=8
+  rlx evaluate runs/quickstart suite=math
 
 Loads the newest checkpoint of the run; without a checkpoint, the models named in the config.
 `eval.difficulty` groups accuracy by a field of the prompts; `eval.prm_sets` names the sets on
 which the PRM is evaluated. Writes evaluate.json and evaluate.png and, for each step verifier in
-`eval.prm_sets`, the set that it labelled.
+`eval.prm_sets`, the set that it labelled. With a suite (configs/suites), its sets are measured and
+nothing else.
 """
 import dataclasses
 import json
@@ -16,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from rlx import build
-from rlx.build import keys, options as options_lib
-from rlx.core import rng
+from rlx.build import keys, options as options_lib, prompts as build_prompts
+from rlx.core import records, rng
 from rlx.core.options import key
 from rlx.evals import accuracy, at_k as at_k_lib
 from rlx.io import checkpoint, curves, report as report_lib
@@ -43,7 +45,8 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
     of eval.sets; the metrics of `at_k`; "difficulty/VALUE"; "no_answer" and "truncated", shares of
     completions; "length" in tokens; and under "prm" the metrics of prm_sets.py for each of
     eval.prm_sets. Intervals are 95%: Wilson's over prompts for shares (`accuracy.interval`),
-    percentile bootstrap over prompts or problems for "length" and "prm".
+    percentile bootstrap over prompts or problems for "length" and "prm". Of a suite, those of
+    `measure_suite`.
   """
   workdir, options = pathlib.Path(workdir), options_lib.read_options(Options, config)
   run = build.build(config, learns="")
@@ -63,6 +66,13 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
   if options.prm_sets and not has_prm:
     raise ValueError(f"eval.prm_sets={options.prm_sets!r}: workdir={workdir} has no "
                      "checkpoint and prm.path is None: there is no trained PRM.")
+  if not run.eval_prompts:
+    suite = measure_suite(config, run, state)
+    run.close()
+    (workdir / "evaluate.json").write_text(json.dumps(suite, indent=2))
+    report_lib.print_suite(suite)
+    print(f"  {workdir / 'evaluate.json'}")
+    return suite
   n, g = len(run.eval_prompts), run.sizes.eval_samples
   outcomes, completions, finishes = [], [], []
   for prompts in padding.batches(run.eval_prompts, run.sizes.eval_batch):
@@ -101,6 +111,45 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
   curves.draw_at_k(workdir / "evaluate.png", metrics)
   report_lib.print_metrics(metrics)
   for name in ("evaluate.json", "evaluate.png"): print(f"  {workdir / name}")
+  return metrics
+
+
+def measure_suite(config: keys.Config, run: build.Run,
+                  state: records.TrainState) -> dict[str, dict[str, Any]]:
+  """Accuracies of the sets of eval.sets, each decoded in one way: greedily, or sampled if it has
+  `samples` (avg@samples, the mean over samples and prompts).
+
+  Returns:
+    {"greedy/NAME" or "avg@SAMPLES/NAME": dict(mean, low, high, prompts, unknown, asked, truncated,
+    tokens, settings)}: a 95% interval by prompts (`accuracy.interval`); `asked`, the number of
+    prompts that the suite asks for, which differs from `prompts` where some are dropped or unknown;
+    the share of truncated completions and their mean length; and what has to be the same where two
+    results are compared.
+  """
+  params = state.join_params("policy")
+  weights, metrics = run.sampling.lay_out(params), {}
+  for name, part in build_prompts.list_eval_sets(config).items():
+    is_sampled, prompts = config.eval.sets[name].get("samples") is not None, run.eval_sets[name]
+    sample = run.sampling.sets[name]["sampled" if is_sampled else "greedy"]
+    outcomes: list[np.ndarray] = []
+    finishes: list[np.ndarray] = []
+    lengths: list[int] = []
+    for batch in padding.batches(prompts, sample.prompts):
+      rollouts = sample(params, batch, rng.key(run.passes.seed, "evaluate"), None, weights)
+      outcomes.append(run.outcomes(batch, rollouts))
+      finishes.append(np.asarray(rollouts.finish_B))
+      lengths += map(len, padding.completions(rollouts))
+    n = len(prompts) * sample.group
+    outcome_PG, finish_B = np.concatenate(outcomes)[:len(prompts)], np.concatenate(finishes)[:n]
+    metrics[f"avg@{sample.group}/{name}" if is_sampled else f"greedy/{name}"] = accuracy.interval(
+        outcome_PG) | dict(
+            asked=part.eval.prompts,
+            truncated=float(np.mean(finish_B == records.FINISH.index("length"))),
+            tokens=float(np.mean(lengths[:n])), settings=dict(
+                source=part.prompts.source, split=part.eval.split,
+                options=part.prompts.options.to_dict(), columns=part.prompts.columns.to_dict(),
+                template=part.prompts.template.to_dict(), decoding=dict(sample.rule),
+                max_tokens=sample.max_tokens, verifiers=sorted({p.verifier for p in prompts})))
   return metrics
 
 

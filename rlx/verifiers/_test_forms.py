@@ -65,7 +65,10 @@ def _list(tests, meta) -> Iterator[tuple[str, Any]]:
       return
     tests = [tests]
   if not isinstance(tests, (list, tuple)): return
-  for i, test in enumerate(tests):
+  # The text of a list is a part of them, as the public and the private tests of LiveCodeBench.
+  parts = (part if isinstance(part := _load(x), list) and isinstance(x, str) else [part]
+           for x in tests)
+  for i, test in enumerate(test for part in parts for test in part):
     where, test = f"tests[{i}]", _load(test)
     if isinstance(test, Mapping):
       yield where, _dict(where, test, meta)

@@ -78,8 +78,14 @@ def step_share(prompt: "records.Prompt", text: str) -> float:
   return sum(checks) / max((len(prompt.text) - 2) // 2, len(checks))
 
 
+def _state(prompt):
+  """Returns the completion without a wrong step, with the prompt's answer."""
+  _, *stated = _values(int(prompt.text[0]), _operations(prompt))
+  return f"{';'.join(map(str, stated))}#{prompt.answer}"
+
+
 for _fn in (answer, form, milestones, steps, recoverable, step_share):
-  vars(_fn)["is_bounded"] = True
+  vars(_fn).update(is_bounded=True, state=_state)
 
 
 def _operations(prompt):

@@ -143,7 +143,12 @@ def _find_constant(calls):
   return next((repr(v) for v in values if are_several or not v or v in (1, -1)), None)
 
 
-for _fn in (passed, fraction): vars(_fn)["inspect"] = inspect
+def _state(prompt):
+  """Returns a completion with the reference solution; None if the prompt has none."""
+  return f"```python\n{prompt.answer}\n```" if prompt.answer.strip() else None
+
+
+for _fn in (passed, fraction): vars(_fn).update(inspect=inspect, state=_state)
 
 
 def _read(prompt):

@@ -41,6 +41,18 @@ def last_line(prompt: "records.Prompt", text: str) -> float:
   return _score(prompt, thoughts.behind(text, prompt).strip().rpartition("\n")[2].strip())
 
 
+def _state(form):
+  """Returns the function that states the task's own answer; None if it has none."""
+  def state(prompt):
+    reference = prompt.meta["entry"].get("answer")
+    return None if reference is None else form % reference
+  return state
+
+
+for _fn, _form in ((answer, "Answer: %s"), (boxed, r"\boxed{%s}"), (last_line, "%s")):
+  vars(_fn)["state"] = _state(_form)
+
+
 def _strip(stated, reference):
   """Removes marks around an answer that the task's own answer does not have."""
   stated = stated.strip()

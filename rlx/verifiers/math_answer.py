@@ -130,7 +130,9 @@ def _describe_reference(answers):
   return None
 
 
-for _fn in (boxed, final): vars(_fn).update(timeout_s=2.0, memory_mb=512, inspect=inspect)
+for _fn, _form in ((boxed, r"\boxed{%s}"), (final, "The answer is %s")):
+  vars(_fn).update(timeout_s=2.0, memory_mb=512, inspect=inspect,
+                   state=lambda prompt, form=_form: form % prompt.answer)
 
 
 class _Reference(NamedTuple):

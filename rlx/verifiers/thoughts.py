@@ -50,6 +50,16 @@ def opening(prompt: "records.Prompt", tag: str) -> str | None:
   return begun[start:] if start >= 0 and f"</{tag}>" not in begun[start:] else ""
 
 
+def close(prompt: "records.Prompt", marks: Sequence[str] = MARKS) -> str:
+  """Returns the mark that closes the thought which the prompt leaves open; "" if there is none."""
+  pairs = tuple(marks)
+  matches = [m for m in _marks(pairs).finditer(prompt.meta.get("begun", ""))
+             if m.lastgroup != "quote"]
+  if not matches or matches[-1].lastgroup != "opening": return ""
+  opened = matches[-1][0].lower()
+  return next(pair.split()[1] for pair in pairs if pair.split()[0].lower() == opened)
+
+
 def are_marks(value: Sequence[str]) -> bool:
   """Tells whether a value is a list of texts "OPENING CLOSING"."""
   return isinstance(value, list | tuple) and all(

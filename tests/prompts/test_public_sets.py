@@ -37,7 +37,13 @@ HUB = {
     "eurus_2_rl": (("PRIME-RL/Eurus-2-RL-Data", None), "train", "validation"),
     "mbpp": (("google-research-datasets/mbpp", "full"), "train", "test"),
     "taco": (("parquet", None), "train", "test"),
-    "code_contests": (("deepmind/code_contests", None), "train", "test")}
+    "code_contests": (("deepmind/code_contests", None), "train", "test"),
+    "math_500": (("HuggingFaceH4/MATH-500", None), "", "test"),
+    "aime24": (("HuggingFaceH4/aime_2024", None), "", "train"),
+    "aime25": (("math-ai/aime25", None), "", "test"),
+    "amc": (("AI-MO/aimo-validation-amc", None), "", "train"),
+    "humaneval": (("openai/openai_humaneval", None), "", "test"),
+    "livecodebench": (("json", None), "", "test")}
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +52,7 @@ def hub(monkeypatch):
   calls = []
   def load_dataset(*args, split, revision, **files):
     calls.append((args, split, files))
-    name = "taco" if files else next((n for n, (a, *_) in HUB.items() if a == args), None)
+    name = next((n for n, (a, *_) in HUB.items() if a == args), None)
     if name is None: raise FileNotFoundError(f"Dataset '{args[0]}' doesn't exist on the Hub")
     return test_datasets.public_rows(name, split)
   def get_dataset_split_names(name, config):
@@ -81,19 +87,24 @@ def test_a_name_is_read_as_published(name, hub, caplog):
   case, c = test_datasets.PUBLIC[name], named(name)
   arguments, *splits = HUB[name]
   assert [c.prompts.split, c.eval.split] == splits and c.prompts.options.to_dict() == {}
-  prompts = list(build_prompts.read_prompts(c, c.prompts.split))
-  assert hub[0][:2] == (arguments, splits[0])
-  assert [p.answer for p in prompts] == case["answers"] and all(p.is_public for p in prompts)
+  first = c.prompts.split or c.eval.split
+  prompts = list(build_prompts.read_prompts(c, first))
+  assert hub[0][:2] == (arguments, first)
+  assert [p.answer for p in prompts] == [a.replace("{split}", first) for a in case["answers"]]
+  assert all(p.is_public for p in prompts)
   said = ", ".join(f"{n} {reason}" for reason, n in case["dropped"].items())
   assert [r.getMessage() for r in caplog.records] == [
       f"prompts: dropped {sum(case['dropped'].values())} of {len(case['rows'])} rows of "
-      f"{c.prompts.source}, split {splits[0]}: {said}."]
+      f"{c.prompts.source}, split {first}: {said}."] * bool(said)
   assert not build_prompts.find_problems(c, prompts)
-  assert next(iter(build_prompts.read_prompts(c, c.eval.split))).text.startswith(splits[1])
+  assert splits[1] in next(iter(build_prompts.read_prompts(c, c.eval.split))).text
+  if not splits[0]:
+    with pytest.raises(ValueError, match="^prompts.split='': hf:.* no split for training"):
+      build_prompts.read_prompts(c, "")
 
 
 def test_what_a_prompt_has():
-  read = lambda name: list(build_prompts.read_prompts(named(name), HUB[name][1]))
+  read = lambda name: list(build_prompts.read_prompts(named(name), HUB[name][1] or HUB[name][2]))
   maths, program, function = read("eurus_2_rl")
   assert [m["role"] for m in maths.messages] == ["system", "user"]
   assert maths.text.endswith(r"Present the answer in LaTex format: \boxed{Your answer}")
@@ -113,6 +124,14 @@ def test_what_a_prompt_has():
   few = named("code_contests", columns=dict(tests=1))
   assert next(build_prompts.read_prompts(few, "train")).meta["tests"] == dict(
       inputs=["10 20\n"], outputs=["30\n"])
+  program, method = read("livecodebench")
+  assert "# YOUR CODE HERE\n```\n\n### Answer" in program.text
+  assert "```python\nclass Solution:" in method.text and method.id == "livecodebench/test/2727"
+  of_days = lambda **days: [p.id.rpartition("/")[2] for p in build_prompts.read_prompts(
+      named("livecodebench", columns=days), "test")]
+  assert of_days(start="2024-09-01") == ["2727"] and of_days(end="2024-08-31") == ["abc301_a"]
+  with pytest.raises(ValueError, match="^prompts.columns.start='08/2024': a day such as 2024-08"):
+    of_days(start="08/2024")
   assert read("big_math")[0].meta["llama8b_solve_rate"] == 0.875
   whole = dict(test_datasets.PUBLIC["dapo_17k"]["rows"][0])
   whole["prompt"] = whole.pop("source_prompt")  # As BytedTsinghua-SIA/DAPO-Math-17k has it.
@@ -187,9 +206,9 @@ def test_a_part_of_a_mixture_is_filled():
 
 
 @pytest.mark.parametrize("source, message", [
-    ("gsmk8", r"did you mean gsm8k\? By name there are big_math, .*, taco; others are written"),
+    ("gsmk8", r"did you mean gsm8k\? By name there are aime24, .*, taco; others are written"),
     ("Deep-Scale", "did you mean deepscaler"), ("NuminaMath-1.5", "did you mean numina_math"),
-    ("c4", r"data set\. By name there are big_math")])
+    ("c4", r"data set\. By name there are aime24")])
 def test_a_near_miss(source, message):
   for key, call in (("prompts.source", lambda: named(source)),
                     ("rows", lambda: rlx.train("papers/grpo", rows=source)),

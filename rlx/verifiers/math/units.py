@@ -92,7 +92,7 @@ def context(*texts):
 def find_asked_sizes(quantities, words):
   """Returns the sizes of the units of a quantity that a question names."""
   if len(quantities) != 1 or list(quantities.values()) != [1]: return set()
-  measures = [_measure(w) for w in words if len(w) > 1 and w != "in"]
+  measures = [_measure(w) for w in words if (len(w) > 1 or w in "$€£¥") and w != "in"]
   return {size for quantity, size in filter(None, measures) if quantity in quantities}
 
 
@@ -100,7 +100,8 @@ def find_asked(question):
   """Returns the units that a question asks for: "in km/h", "how many cubic metres", 多少千克."""
   words = context(question)
   for sentence in reversed(_SENTENCES.split(_WRAPPED.sub(" ", question))):
-    units = (_find_unit(match[2], words if match[1].lower().startswith("how") else frozenset())
+    # Things are counted ("how many pens"); "how much money" names no unit.
+    units = (_find_unit(match[2], words if match[1].lower().startswith("how many") else frozenset())
              for match in _ASKED.finditer(sentence))
     if asked := tuple(unit for unit in units if unit is not None): return asked
   return ()
@@ -109,6 +110,7 @@ def find_asked(question):
 def _find_unit(text, context_):
   """Returns the longest unit with which a text begins, None without one."""
   parts = re.findall(r"[\u3400-\u9fff]|[A-Za-z°]+(?:\s*\^\s*\d|[²³])?|/", text)
+  if parts[:1] == ["a"]: return None  # "How much does it cost in a month?"
   if parts and parts[0].lower() in ("in", "more", "fewer", "total", "whole", "full"): del parts[0]
   for n in range(min(len(parts), 6), 0, -1):
     last = parts[n - 1]
