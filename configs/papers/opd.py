@@ -7,8 +7,8 @@ own completions to have the probabilities of a teacher.
   rlx train papers/opd base=gsm8k model.path=MODEL teacher.path=LARGER
 
 The teacher is any model with the tokenizer of model.path. The reward of a token is how much
-likelier the teacher finds it. :full minimises the divergence of the whole distribution, for which all logits
-of a batch must fit into memory twice. Verdicts are only measured.
+likelier the teacher finds it. :full minimises the divergence of the whole distribution, for which
+all logits of a batch must fit into memory twice. Verdicts are only measured.
 
 All values are our choice: the report states that the KL divergence from the teacher's logits is
 minimised, without its direction or settings. On the toy the teacher is configs/models/chain_teacher

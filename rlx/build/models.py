@@ -44,8 +44,8 @@ def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding
                        f"that of model.path={c.model.path!r}.")
     if methods.needs("teacher_all_logps_BTV") and teacher_config.vocab_size != config.vocab_size:
       raise ValueError(
-          f"teacher.path={c.teacher.path!r}: its table has {teacher_config.vocab_size} rows, that of "
-          f"model.path={c.model.path!r} {config.vocab_size}; the reward implicit.teacher compares "
+          f"teacher.path={c.teacher.path!r}: its table has {teacher_config.vocab_size} rows, that "
+          f"of model.path={c.model.path!r} {config.vocab_size}; the reward implicit.teacher compares "
           "drawn tokens only, which both have.")
     models["teacher"] = adapted(teacher_config, c.teacher.path), teacher
   return models, frozen, tokenizer

@@ -10,8 +10,8 @@ If two merged changes set the same key, the later list takes precedence; a dict 
 replaces keys that were set in it before. Three keys do not belong to the config: `config` is the
 file that is changed (FILE or FILE:ARGUMENT), `base` the base to which its method is applied
 (configs/bases; its own where the key is missing), and `arm` names the runs that differ only in
-their seed. The names of merged arms are joined by "-". A grid is a Python file whose function `grid()`
-returns such a list:
+their seed. The names of merged arms are joined by "-". A grid is a Python file whose function
+`grid()` returns such a list:
 
   def grid():
     return grids.product(
