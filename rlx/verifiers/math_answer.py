@@ -18,9 +18,9 @@ The completion has to state an answer, not a calculation. Sums with an index, in
 derivatives, determinants and remainders are not parsed (in lim ... = 3 the answer is 3), and a
 text that cannot be parsed equals only the same text. Factorials, floors, gcd, functions of numbers,
 and sums and products of numbers are parsed, but accepted only if the reference contains them too.
-An answer may not contain a variable that the reference does not contain (5x/x is not 5), and if the reference is
-rational, the answer has to be written as a rational number. Nothing is solved: an equation that
-still has to be solved is not an answer.
+An answer may not contain a variable that the reference does not contain (5x/x is not 5), and if the
+reference is rational, the answer has to be written as a rational number. Nothing is solved: an
+equation that still has to be solved is not an answer.
 
 Comparison is exact: rational numbers are fractions. Other numbers are evaluated with enough
 digits to distinguish all values that their literals can form, and expressions with variables at
