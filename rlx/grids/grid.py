@@ -8,9 +8,9 @@ A change is a dict {dotted key: value}. Three functions combine lists of changes
 
 If two merged changes set the same key, the later list takes precedence; a dict for a whole section
 replaces keys that were set in it before. Three keys do not belong to the config: `config` is the
-file that is changed (FILE or FILE:ARGUMENT), `base` the base to which its method is applied
-(configs/bases; its own where the key is missing), and `arm` names the runs that differ only in
-their seed. The names of merged arms are joined by "-". A grid is a Python file whose function
+config that is changed (FILE or NAME, or with :ARGUMENT), `base` the base to which its method is
+applied (configs/bases; its own where the key is missing), and `arm` names the runs that differ only
+in their seed. The names of merged arms are joined by "-". A grid is a Python file whose function
 `grid()` returns such a list:
 
   def grid():
@@ -32,7 +32,7 @@ import json
 import pathlib
 import re
 
-from rlx.build import keys, methods as build_methods, sets, validation
+from rlx.build import keys, load, methods as build_methods, sets, validation
 from rlx.configs import base  # type: ignore[attr-defined]  # Found by its __path__.
 from rlx.grids import cell as cell_lib
 
@@ -134,6 +134,7 @@ def check(cell):
 def make_config(cell):
   """Returns the config of a cell: the config of its file with its changes."""
   file, _, argument = cell.config.partition(":")
+  if not file.endswith(".py"): file = load.config_file(file)
   module, changes = _module(file), dict(cell.changes)
   with base.over(changes.pop("base", None)):
     c = module.get_config(*[argument] if argument else [])

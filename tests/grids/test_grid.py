@@ -1,4 +1,5 @@
 """The algebra of grids, what a change may say, and the grid files there are."""
+import dataclasses
 import pathlib
 import re
 
@@ -57,6 +58,8 @@ def test_changes_make_the_config_that_setting_its_keys_makes(tmp_path):
   expected.model.path, expected.seed = "x", 3
   expected.prompts.options = dict(size=4, cut=(1, dict(by=(2,))))
   assert grids.make_config(cell).to_dict() == expected.to_dict()
+  cell_of_name = dataclasses.replace(cell, config=pathlib.Path(cell.config).stem)
+  assert grids.make_config(cell_of_name).to_dict() == expected.to_dict()
   # And so does the folder, of which --config=rlx/grids/cell_config.py:FOLDER reads it.
   cell_lib.prepare(tmp_path / "x", cell)
   assert cell_lib.read(tmp_path / "x") == cell
