@@ -32,7 +32,8 @@ import json
 import pathlib
 import re
 
-from rlx.build import keys, load, methods as build_methods, sets, validation
+from rlx.build import (
+    keys, load as build_load, methods as build_methods, sets, validation)
 from rlx.configs import base  # type: ignore[attr-defined]  # Found by its __path__.
 from rlx.grids import cell as cell_lib
 
@@ -134,7 +135,7 @@ def check(cell):
 def make_config(cell):
   """Returns the config of a cell: the config of its file with its changes."""
   file, _, argument = cell.config.partition(":")
-  if not file.endswith(".py"): file = load.config_file(file)
+  if not file.endswith(".py"): file = build_load.config_file(file)
   module, changes = _module(file), dict(cell.changes)
   with base.over(changes.pop("base", None)):
     c = module.get_config(*[argument] if argument else [])
