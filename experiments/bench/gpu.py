@@ -54,6 +54,7 @@ from rlx.tools import convert, doctor
 
 PIECE = 15 * 2**20  # Bytes of a file of the compilation cache.
 SHORTEST = 20  # Seconds below which no case starts.
+LISTED = 0.2  # Seconds of compilation from which on a program is named.
 SMALL = dict(random="tiny", prompt_len=8, new=8, batch=4, micro=2, prompts=2, group=2, chunk=4,
              attention="blocks")
 SHORT = dict(prompt_len=256, new=512)
@@ -276,7 +277,7 @@ def measured(args, reps=3):
   rep, info = {"gen": bench.gen, "upd": bench.upd, "e2e": bench.e2e}[args.task](args)
   setup_s, first = compiled["all", "s"], rep()
   took = lambda r: sum(r["s"].values())
-  largest = {k: [n, compiled[k, "s"]] for k, n in compiled.items() if compiled[k, "s"] > 0.2}
+  largest = {k: [n, compiled[k, "s"]] for k, n in compiled.items() if compiled[k, "s"] > LISTED}
   yield dict(first_s=took(first), stages=first.get("stages"), compiled=largest,
              compile_s_before=setup_s, from_cache=compiled["hits"], **bench.memory())
   best = min((rep() for _ in range(reps)), key=took)
