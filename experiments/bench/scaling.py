@@ -111,7 +111,8 @@ def planned(c, model, mesh):
 
   sizes = run_lib.sizes_of(c)
   texts = types.SimpleNamespace(
-      stops=(), prompt_tokens=sizes.prompt_tokens, completion_tokens=sizes.completion_tokens,
+      stops=(), stop_ids=(), prompt_tokens=sizes.prompt_tokens,
+      completion_tokens=sizes.completion_tokens,
       tokenizer=types.SimpleNamespace(eos_ids=(0,), pad_id=0, decode=None))
   stages = updates.device_stages(c, methods, dict(policy=model, prm=model), mesh, optimizers)
   return types.SimpleNamespace(
