@@ -78,12 +78,12 @@ def arms(folder):
   cells = [(cell, path) for path in sorted(pathlib.Path(folder).glob("*/"))
            if (cell := cell_lib.read(path))]
   if not cells: raise ValueError(f"{folder}: no cell of a grid in it.")
-  runs, of = {}, {}
+  runs, cells_of = {}, {}
   for cell, path in sorted(cells, key=lambda c: c[0].index):
-    of[cell.arm] = of.get(cell.arm, 0) + 1
+    cells_of[cell.arm] = cells_of.get(cell.arm, 0) + 1
     runs.setdefault(cell.arm, [])
     if cell_lib.state(path) == "done": runs[cell.arm].append(read(path))
-  return runs, of
+  return runs, cells_of
 
 
 def smooth_values(values, n):
@@ -210,12 +210,12 @@ def figure(runs, metrics, path, smooth=1):
     plt.close(fig)
 
 
-def final_rows(runs, of, metrics):
+def final_rows(runs, cells_of, metrics):
   """Yields a dict for each arm and metric."""
   for arm, some in runs.items():
     for metric in metrics:
       mean, low, high = interval([final(r, metric) for r in some] or [math.nan])
-      yield dict(arm=arm, seeds=len(some), of=of[arm], metric=metric, mean=float(mean),
+      yield dict(arm=arm, seeds=len(some), of=cells_of[arm], metric=metric, mean=float(mean),
                  low=float(low), high=float(high))
 
 
@@ -343,7 +343,7 @@ def main(*words):
   args = args.parse_args(words or None)
   if args.smooth < 1: raise SystemExit(f"--smooth={args.smooth}: must be >= 1.")
   try:
-    runs, of = arms(args.folder)
+    runs, cells_of = arms(args.folder)
     if unknown := [a for a in [*(args.arms or ()), args.baseline or next(iter(runs))]
                    if a not in runs]:
       raise ValueError(f"arm {unknown[0]}: {args.folder} has {list(runs)}.")
@@ -356,7 +356,7 @@ def main(*words):
   compared = shown | {baseline: runs[baseline]}
   out = args.folder / "figures"
   figure(shown, metrics, out / "curves", args.smooth)
-  rows = list(final_rows(shown, of, metrics))
+  rows = list(final_rows(shown, cells_of, metrics))
   _write_csv(out / "final.csv", rows)
   text = (f"Mean over seeds after the last step (of eval/) or of the last {LAST}, with "
           f"its 95% bootstrap interval.\n\n{final_table(rows, metrics)}\n")

@@ -8,6 +8,7 @@ JavaScript. It shows the content of the workdir's files, for finished and unfini
 With serve=PORT it is shown at http://127.0.0.1:PORT instead, to this machine alone, and loads
 itself again while a run goes on; several runs stand side by side.
 """
+import contextlib
 import functools
 import html
 import http
@@ -336,7 +337,4 @@ def _serve(workdirs: list[pathlib.Path], port: str) -> None:
   except OSError as e:
     raise ValueError(f"serve={port}: {e.strerror}; take another port.") from e
   print(f"http://127.0.0.1:{server.server_port}  (Ctrl-C ends it)", flush=True)
-  try:
-    server.serve_forever()
-  except KeyboardInterrupt:
-    pass
+  with server, contextlib.suppress(KeyboardInterrupt): server.serve_forever()

@@ -38,10 +38,10 @@ def reasoning(prompt: "records.Prompt", text: str) -> float:
   """
   own = prompt.meta.get("phrases", {})
   text, words = text.lower(), text.lower().split()
-  found = set(_pattern(tuple(own.get("known", PHRASES))).findall(text))
+  stated = set(_pattern(tuple(own.get("known", PHRASES))).findall(text))
   passages = collections.Counter(zip(*(words[i:] for i in range(REPEATED))))
   repeated = sum(count > 1 for count in passages.values()) / max(passages.total(), 1)
-  return max(0.0, min(1.0, len(found) / own.get("full", FULL)) - repeated - text.count("user:"))
+  return max(0.0, min(1.0, len(stated) / own.get("full", FULL)) - repeated - text.count("user:"))
 
 
 vars(reasoning)["is_bounded"] = True

@@ -2,8 +2,10 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
-from experiments.claims.environments import tabular, turns
+from experiments.claims.environments import learn, tabular, turns
+from rlx.build import methods as build_methods
 
 
 def right_steps(key, tree, count):
@@ -23,6 +25,20 @@ def verdict_B(ok_PNV, batch):
   """Returns 1 for completions of a batch whose steps are all right, else 0."""
   ok_BT = ok_PNV[batch.prompt_B[:, None], batch.nodes_BT, batch.tokens_BT]
   return 1.0 * jnp.all(ok_BT | ~batch.mask_BT, axis=1)
+
+
+def learn_prm(c, ok_PNV, policy, batch, group, rate):
+  """Returns the parameters of an implicit PRM that starts as the policy, after 200 steps of Adam.
+
+  It learns from the verdicts of a batch with the loss of a config.
+  """
+  loss = build_methods.resolve_methods(c).prm
+  scored = tabular.record(
+      batch.mask_BT, verdict_B(ok_PNV, batch), group=group,
+      prm_ref_logps_BT=tabular.logps(policy, batch)[0],
+      prm_beta_B=jnp.full(len(batch.mask_BT), c.prm.beta))
+  return learn.descend(policy, lambda x, _: loss(scored.replace(
+      prm_logps_BT=tabular.logps(x, batch)[0])), optax.adam(rate), steps=200)
 
 
 def saved(accuracy_IS, other_IS):

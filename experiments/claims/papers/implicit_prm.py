@@ -12,7 +12,6 @@ import optax
 
 from configs.papers import implicit_prm
 from experiments.claims.environments import learn, steps, tabular
-from rlx.build import methods as build_methods
 from rlx.evals import best_of_n
 from rlx.losses import reward_model
 from rlx.rewards import step_labels
@@ -31,14 +30,7 @@ def prefixes(batch):
 def implicit(key, ok_PNV, policy, batch, rate):
   """Returns a function from a batch to steps_BT, with rewards learned from verdicts."""
   del key
-  c = implicit_prm.get_config()
-  loss_of = build_methods.resolve_methods(c).prm
-  scored = tabular.record(
-      batch.mask_BT, steps.verdict_B(ok_PNV, batch), group=GROUP,
-      prm_ref_logps_BT=tabular.logps(policy, batch)[0],
-      prm_beta_B=jnp.full(len(batch.mask_BT), c.prm.beta))
-  learned = learn.descend(policy, lambda x, _: loss_of(scored.replace(
-      prm_logps_BT=tabular.logps(x, batch)[0])), optax.adam(rate), steps=200)
+  learned = steps.learn_prm(implicit_prm.get_config(), ok_PNV, policy, batch, GROUP, rate)
   return lambda batch: tabular.logps(learned, batch)[0] - tabular.logps(policy, batch)[0]
 
 

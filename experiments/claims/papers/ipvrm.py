@@ -9,11 +9,9 @@ half. Prefixes that were not sampled are left out.
 """
 import jax
 import jax.numpy as jnp
-import optax
 
 from configs.papers import implicit_prm, ipvrm
 from experiments.claims.environments import learn, steps, tabular
-from rlx.build import methods as build_methods
 
 MEASURE = ("share of pairs of steps ranked right by a PRM of prefixes minus that by a PRM of whole "
            "completions")
@@ -34,18 +32,12 @@ def share_ranked(gain_PNV, counts_PN, ok_PNV):
 
 def prm(c):
   """Returns an arm that trains the PRM of a config."""
-  loss_of = build_methods.resolve_methods(c).prm
   def run(seed, rate):
     keys = jax.random.split(jax.random.key(seed), 3)
     ok_PNV, policy = steps.right_steps(keys[0], TREE, 2), TREE.start(keys[1], 1.0)
     batch = TREE.sample(keys[2], policy, GROUP)
     ok_BT = ok_PNV[batch.prompt_B[:, None], batch.nodes_BT, batch.tokens_BT]
-    scored = tabular.record(
-        batch.mask_BT, steps.verdict_B(ok_PNV, batch), group=GROUP,
-        prm_ref_logps_BT=tabular.logps(policy, batch)[0],
-        prm_beta_B=jnp.full(len(batch.mask_BT), c.prm.beta))
-    learned = learn.descend(policy, lambda x, _: loss_of(scored.replace(
-        prm_logps_BT=tabular.logps(x, batch)[0])), optax.adam(rate), steps=200)
+    learned = steps.learn_prm(c, ok_PNV, policy, batch, GROUP, rate)
     # Nodes that a completion reached by right steps.
     before_BT = jnp.pad(jnp.cumprod(ok_BT, axis=1)[:, :-1], ((0, 0), (1, 0)), constant_values=1)
     counts_PN = jnp.zeros(ok_PNV.shape[:2]).at[
