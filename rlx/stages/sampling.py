@@ -184,7 +184,7 @@ def make_sampling(o: Options, texts: texts_lib.Texts, config: transformer.Decode
   train = make(sizes.draw, sizes.first_pass, o.decoding, counts=True, keeps=True)
   part = k * sharding.row_shards(mesh)
   return Sampling(
-      train=train, device_bytes=device_bytes, baseline=make(sizes.eval_batch, 1, _GREEDY),
+      train=train, device_bytes=device_bytes, baseline=make(sizes.prompts, 1, _GREEDY),
       **make_both(o.evaluation[""]),
       sets={name: make_both(rule) for name, rule in o.evaluation.items() if name},
       after_steps=make(sizes.draw, k, o.decoding, dialogues=None,
