@@ -124,7 +124,7 @@ def prepare(task):
   def trained_before(loss=None, **changes):
     # As many prompts and completions a step as in the base of both configs, in one pass.
     return tabular.changed(
-        _start(task), steps=200, prompts__per_step=32, rollouts__per_prompt=8, seed=2,
+        configured(task, "prime", 1e-4), steps=200, prompts__per_step=32, rollouts__per_prompt=8, seed=2,
         train_prm__prompts=6400, prm__optimizer__lr=5e-4, prm__beta=0.5,
         **dict(prm__loss=loss) if loss else {}, **changes)
   make("prm", train_prm.train, trained_before(), "prm")
