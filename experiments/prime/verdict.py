@@ -121,12 +121,12 @@ def prepare(task):
     if (folder / name / "model").exists(): return
     train(config, folder / name)
     convert.convert(str(folder / name), str(folder / name / "model"), model=model)
-  def trained_before(loss=None, **changes):
+  def trained_before(**changes):
     # As many prompts and completions a step as in the base of both configs, in one pass.
     return tabular.changed(
-        configured(task, "prime", 1e-4), steps=200, prompts__per_step=32, rollouts__per_prompt=8, seed=2,
-        train_prm__prompts=6400, prm__optimizer__lr=5e-4, prm__beta=0.5,
-        **dict(prm__loss=loss) if loss else {}, **changes)
+        configured(task, "prime", 1e-4), steps=200, seed=2, prompts__per_step=32,
+        rollouts__per_prompt=8, train_prm__prompts=6400, **dict(
+            prm__optimizer__lr=5e-4, prm__beta=0.5) | changes)
   make("prm", train_prm.train, trained_before(), "prm")
   prime_gain.write(folder / "prm")
   stored = {f"train_prm__{name}": str(folder / "prm" / f"{file}.jsonl")
@@ -136,8 +136,8 @@ def prepare(task):
   ipvrm = load.load_config("papers/ipvrm")
   # Its code trains before RL without weights and adaptive margins.
   prefix = ipvrm.prm.loss.to_dict() | dict(balanced=False, adaptive=False)
-  make("prefix", train_prm.train, trained_before(prefix, **stored | dict(
-      prm__beta=ipvrm.prm.beta)), "prm")
+  make("prefix", train_prm.train, trained_before(
+      **stored, prm__loss=prefix, prm__beta=ipvrm.prm.beta), "prm")
   c, start = sft_step_tasks.get_config("confused_chain-right"), _start(task)
   c.rollouts = start.rollouts
   c.prompts.source = f"jsonl:{folder}/prm/{{split}}.jsonl"
