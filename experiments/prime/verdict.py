@@ -26,8 +26,10 @@ Learning rates are constant; each arm has the one of RATES with the best mean ac
 over two other seeds. Nothing else is tuned: `bounded` has the settings of configs/prime_steps.py
 (which were tuned on tasks of that file), `ipvrm`, `spro` and `distil` those of their configs.
 
+On walk, which has 134 questions, the PRMs learn for 200 steps from 64 completions of each of 128.
+
 Measures: accuracy of drawn completions, over the run and over its last 30 steps (prompts are never
-drawn twice, so that both are about new prompts); the accuracy, a mean of 20 steps, after half of
+drawn twice except on walk, so that both are about new prompts); the accuracy, a mean of 20 steps, after half of
 the steps, when an arm has sampled as many tokens, and when it has taken as many seconds of CPU time
 as `outcome` then; tokens that were sampled before RL. 95% intervals over seeds, arms paired by
 seed. On walk and chase the runs of outcome, prime, totals and exact are those of
@@ -69,6 +71,7 @@ RATES = dict.fromkeys(FIXED, (1e-4, 3e-4, 9e-4)) | dict.fromkeys(length.TASKS, l
 STEPS = dict.fromkeys(FIXED, 120) | dict.fromkeys(length.TASKS, 200)
 ARMS = ("outcome", "outcome-right", "prime", "totals", "bounded", "ipvrm", "spro", "distil",
         "exact", "null")
+SAMPLED = dict(walk=(128, 64))  # Prompts, and completions of each, that PRMs learn from.
 FOLDER = pathlib.Path("runs/verdict")
 WINDOW = 20  # Steps of the accuracy at equal cost.
 
@@ -120,12 +123,12 @@ def prepare(task):
   def make(name, train, config, model):
     if (folder / name / "model").exists(): return
     train(config, folder / name)
-    convert.convert(str(folder / name), str(folder / name / "model"), model=model)
+    if model is not None: convert.convert(str(folder / name), _path(task, name), model=model)
   def trained_before(**changes):
-    # As many prompts and completions a step as in the base of both configs, in one pass.
+    prompts, group = SAMPLED.get(task, (6400, 8))
     return tabular.changed(
-        configured(task, "prime", 1e-4), steps=200, seed=2, prompts__per_step=32,
-        rollouts__per_prompt=8, train_prm__prompts=6400, **dict(
+        configured(task, "prime", 1e-4), steps=200, seed=2, prompts__per_step=256 // group,
+        rollouts__per_prompt=group, train_prm__prompts=prompts, **dict(
             prm__optimizer__lr=5e-4, prm__beta=0.5) | changes)
   make("prm", train_prm.train, trained_before(), "prm")
   prime_gain.write(folder / "prm")
@@ -142,7 +145,7 @@ def prepare(task):
   c.rollouts = start.rollouts
   c.prompts.source = f"jsonl:{folder}/prm/{{split}}.jsonl"
   c.prompts.max_tokens, c.model.path = start.prompts.max_tokens, start.model.path
-  make("right", sft.train, c, "policy")
+  make("right", sft.train, c, None)  # Writes the model itself.
   make("teacher", rl.train, tabular.changed(configured(task, "outcome-right", 3e-4), steps=200,
                                             seed=100), "policy")
 
