@@ -29,10 +29,10 @@ over two other seeds. Nothing else is tuned: `bounded` has the settings of confi
 On walk, which has 134 questions, the PRMs learn for 200 steps from 64 completions of each of 128.
 
 Measures: accuracy of drawn completions, over the run and over its last 30 steps (prompts are never
-drawn twice except on walk, so that both are about new prompts); the accuracy, a mean of 20 steps, after half of
-the steps, when an arm has sampled as many tokens, and when it has taken as many seconds of CPU time
-as `outcome` then; tokens that were sampled before RL. 95% intervals over seeds, arms paired by
-seed. On walk and chase the runs of outcome, prime, totals and exact are those of
+drawn twice except on walk, so that both are about new prompts); the accuracy, a mean of 20 steps,
+after half of the steps, when an arm has sampled as many tokens, and when it has taken as many
+seconds of CPU time as `outcome` then; tokens that were sampled before RL. 95% intervals over seeds,
+arms paired by seed. On walk and chase the runs of outcome, prime, totals and exact are those of
 experiments/prime/length.py, whose record is continued (--out).
 
 Predictions: `outcome-right` and `distil` are above all others on every task. `bounded` is above
@@ -122,7 +122,7 @@ def prepare(task):
   folder = FOLDER / task
   def make(name, train, config, model):
     if (folder / name / "model").exists(): return
-    train(config, folder / name)
+    if train(config, folder / name) is None: raise SystemExit("stopped by a signal")
     if model is not None: convert.convert(str(folder / name), _path(task, name), model=model)
   def trained_before(**changes):
     prompts, group = SAMPLED.get(task, (6400, 8))
