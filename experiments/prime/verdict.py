@@ -26,7 +26,8 @@ Learning rates are constant; each arm has the one of RATES with the best mean ac
 over two other seeds. Nothing else is tuned: `bounded` has the settings of configs/prime_steps.py
 (which were tuned on tasks of that file), `ipvrm`, `spro` and `distil` those of their configs.
 
-On walk, which has 134 questions, the PRMs learn for 200 steps from 64 completions of each of 128.
+On walk, which has 134 questions, PRMs learn for 200 steps from 64 completions of each of 128; on
+chase from 16 of each of 3,200 instead of 8 of 6,400.
 
 Measures: accuracy of drawn completions, over the run and over its last 30 steps (prompts are never
 drawn twice except on walk, so that both are about new prompts); the accuracy, a mean of 20 steps,
@@ -71,7 +72,7 @@ RATES = dict.fromkeys(FIXED, (1e-4, 3e-4, 9e-4)) | dict.fromkeys(length.TASKS, l
 STEPS = dict.fromkeys(FIXED, 120) | dict.fromkeys(length.TASKS, 200)
 ARMS = ("outcome", "outcome-right", "prime", "totals", "bounded", "ipvrm", "spro", "distil",
         "exact", "null")
-SAMPLED = dict(walk=(128, 64))  # Prompts, and completions of each, that PRMs learn from.
+SAMPLED = dict(walk=(128, 64), chase=(3200, 16))  # Prompts, and completions of each, that PRMs learn from.
 FOLDER = pathlib.Path("runs/verdict")
 WINDOW = 20  # Steps of the accuracy at equal cost.
 
