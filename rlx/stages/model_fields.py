@@ -151,6 +151,12 @@ def noprompt_logps_BT(passes: passes_lib.Passes, noprompt_rows: records.Rollouts
   return passes.score_rows("policy", noprompt_rows, is_drawn=True)
 
 
+@field(np.float32, where="model", needs={"teacher.hint": None})
+def hinted_logps_BT(passes: passes_lib.Passes, hinted_rows: records.Rollouts) -> jax.Array:
+  """Log-probs of the policy where the prompt has teacher.hint, of what was drawn from."""
+  return passes.score_rows("policy", hinted_rows, is_drawn=True)
+
+
 @field(np.float32, where="model", needs={"likelihood.token": None})
 def self_logps_B(passes: passes_lib.Passes, last_token_rows: records.Rollouts) -> jax.Array:
   """The policy's log-prob of likelihood.token after the completion, at temperature 1."""
