@@ -65,7 +65,7 @@ def prompt(path):
 
 
 def options(total_s):
-  return dict(judge=JUDGE, code=dict(unsafe=False, test_s=1, test_mb=256, total_s=total_s))
+  return dict(judge=JUDGE, code=dict(unsafe=False, test_s=4, test_mb=256, total_s=total_s))
 
 
 def test_every_verifier_is_attacked():
