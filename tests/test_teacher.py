@@ -111,7 +111,7 @@ def test_a_prompt_that_cannot_have_the_hint_is_refused(folder):
     prompts = [dataclasses.replace(p, **changes) for p in run.prompts.take(1)]
     with pytest.raises(ValueError, match=f"^teacher.hint='h{{}}': prompt .* {message}"):
       # pylint: disable-next=protected-access
-      build_verifiers._hinted_ids(hinted(folder), run.texts, prompts)
+      build_verifiers._encode_hinted(hinted(folder), run.texts, prompts)
 
 
 DISTRL = dict(

@@ -77,7 +77,7 @@ def resources_of(c: keys.Config, planned: Sequence[fields.Field],
   tokenizer = texts.tokenizer
   resources = dict(tokenizer=tokenizer, verify=verifiers.scores, verify_steps=verifiers.steps)
   if any("hinted_ids" in f.reads for f in planned):
-    resources["hinted_ids"] = _hinted_ids(c, texts, prompts)
+    resources["hinted_ids"] = _encode_hinted(c, texts, prompts)
   if any("answer_ids" in f.reads for f in planned):
     resources["answer_ids"] = _answer_ids(c, tokenizer, prompts)
   return resources
@@ -120,7 +120,7 @@ def _answer_ids(c: keys.Config, tokenizer: tokenizer_io.Tokenizer,
   return ids_of
 
 
-def _hinted_ids(c: keys.Config, texts: texts_lib.Texts,
+def _encode_hinted(c: keys.Config, texts: texts_lib.Texts,
                 prompts: Sequence[records.Prompt]) -> dict[str, list[int]]:
   """{prompt id: token ids of the prompt with teacher.hint}.
 

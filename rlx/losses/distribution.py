@@ -206,7 +206,7 @@ def distrl(logps_BT: Array, old_logps_BT: Array, all_logps_BTV: Array, old_all_l
            alpha: ranges.NotNegative = 0.1, min_p: ranges.Share = 0.1,
            clip_low: ranges.NotNegative = 0.2, clip_high: ranges.NotNegative = 0.28,
            clip: ranges.NotNegative = 0.2,
-           dual_clip: Annotated[float, ranges.Range(1, 1e12)] | None = 3.0) -> _ratio.Clipped:
+           dual_clip: Annotated[float, ranges.Range(1, 1e12)] | None = None) -> _ratio.Clipped:
   """DistRL: PPO's loss of the drawn token, and one of all tokens that were likely in its place.
 
     l_t    = ppo(rho(y_t), A_t; clip_low, clip_high) + alpha sum_{v in C_t} pi_old(v) l_t(v)
@@ -222,7 +222,7 @@ def distrl(logps_BT: Array, old_logps_BT: Array, all_logps_BTV: Array, old_all_l
   tokens.
 
   Source: Gao et al. 2026, arXiv:2604.13197, eq. 10 to 14 and 23 to 25, and released code
-  (gaoshiping/IPVRM at b3ddd9a), which has dual_clip and leaves out the last token. Differs from
+  (gaoshiping/IPVRM at b3ddd9a), which has dual_clip=3 and leaves out the last token. Differs from
   the paper: its pi_ref is pi_old, here prm.reference (set it to policy). Differs from the code: it
   divides the sum over all tokens by that of pi_old(v), here both terms are means over the
   same tokens; the drawn token is in its C_t however unlikely; at most its five likeliest count.
