@@ -163,10 +163,12 @@ def measure_cost(task, rounds=5, steps=10):
 
 def sample_before(task, arm):
   """Tokens that were sampled for the models of an arm before RL."""
-  needed = {"outcome-right": ("prm",), "bounded": ("prm",), "null": ("prm",), "ipvrm": ("prm",),
-            "distil": ("prm", "teacher")}.get(arm, ())
-  return sum(json.loads((FOLDER / task / name / "summary.json").read_text())["sampled_tokens"]
-             for name in needed)
+  if arm not in ("outcome-right", "bounded", "null", "ipvrm", "distil"): return 0
+  tokens = json.loads((FOLDER / task / "prm" / "summary.json").read_text())["sampled_tokens"]
+  if arm == "distil":
+    tokens += sum(json.loads(line).get("rollouts/tokens", 0)
+                  for line in (FOLDER / task / "teacher" / "metrics.jsonl").open())
+  return tokens
 
 
 def at_step(row, step):
