@@ -44,7 +44,7 @@ FILLED = {r"\$\(ls [^)]*\)|\bWHEEL\b|[\w.-]+\.whl|(?<=model.path=)FOLDER": "mode
           r"models/llama-70b": "configs/models/chain", r"(?<=evaluate )FOLDER": "rlx/quickstart",
           r"FOLDER/": "dialogues/", r"RUN_A RUN_B": "rlx/quickstart rlx/dpo", r"\bRUN\b": "runs/lora", r"/tmp/rlx": "rlx",
           r"\bDIR\b": "runs/dir", r"^(\w+=\S+|timeout -s TERM \d+) ": "", r" \.\.\.$": ""}
-GRIDS = "runs/ablations", "runs/turns-search", "runs/GRID"
+GRIDS = "runs/compare", "runs/ablations", "runs/turns-search", "runs/GRID"
 
 
 def commands(text):
@@ -119,6 +119,8 @@ def folder(tmp_path_factory, chat_model):
         dict(role="user", content=f"{split} {i}"), dict(role="assistant", content=str(i))])
                                        for i in range(12)])
   write("dialogues/aime.jsonl", [dict(question=f"{i}?", answer=i, split="test") for i in range(4)])
+  (folder / "compare.py").write_text(next(
+      b for b in test_readme.blocks(test_readme.TEXTS["README.md"], "python") if "def grid" in b))
   (folder / "my_config.py").write_text(
       "from rlx.configs import base\ndef get_config(arg=''):\n  c = base.get_config()\n"
       "  c.model.path, c.prompts.dataset, c.prompts.max_tokens = 'model', 'jsonl', 512\n"
