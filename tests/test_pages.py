@@ -42,7 +42,8 @@ CANNOT = {
 # What the reader fills in, or what is elsewhere here.
 FILLED = {r"\$\(ls [^)]*\)|\bWHEEL\b|[\w.-]+\.whl|(?<=model.path=)FOLDER": "model",
           r"models/llama-70b": "configs/models/chain", r"(?<=evaluate )FOLDER": "rlx/quickstart",
-          r"FOLDER/": "dialogues/", r"RUN_A RUN_B": "rlx/quickstart rlx/dpo", r"\bRUN\b": "runs/lora", r"/tmp/rlx": "rlx",
+          r"FOLDER/": "dialogues/", r"RUN_A RUN_B": "rlx/quickstart rlx/dpo",
+          r"\bRUN\b": "runs/lora", r"/tmp/rlx": "rlx",
           r"\bDIR\b": "runs/dir", r"^(\w+=\S+|timeout -s TERM \d+) ": "", r" \.\.\.$": ""}
 GRIDS = "runs/compare", "runs/ablations", "runs/turns-search", "runs/GRID"
 
