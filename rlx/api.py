@@ -61,8 +61,8 @@ def train(config: Any, *misplaced: Any, rows: Rows | None = None, eval_rows: Row
     workdir: folder of the run; a run that has a checkpoint there is continued. None: the folder
       that config names, or runs/CONFIG; runs/CONFIG-2, ... where that has a run of other methods.
     **changes: keys of the config and their values, such as **{"learner.optimizer.lr": 1e-4}.
-      Where a key names a function, the value may be the function itself. An editor completes the
-      keys of a dict that is annotated as `rlx.Keys`.
+      Where a key names a function, the value may be the function itself. `rlx.Keys` has the keys
+      with their types, for editors.
   Returns:
     the summary of the run, see rlx/loops/rl.py: held-out accuracy "before" and "after" with 95%
     intervals, "steps", "seconds", ...; None if SIGTERM or Ctrl-C ended it early.

@@ -117,7 +117,7 @@ def declared():
       x=1,  # x
       # y
       **_part(), z=_part())
-''') == {"a": "Above both. Beside.", "a.x": "x", "a.b": "b", "a.z": "", "a.z.b": "b"}
+''') == {"a": "Above both. Beside.", "a.x": "x", "a.b": "b", "a.z": "y", "a.z.b": "b"}
 
 
 def test_the_functions_take_them():
@@ -129,13 +129,14 @@ def test_the_functions_take_them():
 USES = """
 import rlx
 changes: rlx.Keys = {"steps": 20, "learner.optimizer.lr": 1e-4, "rollouts.stops": ("a",)}
-rlx.train("quickstart", workdir="runs/a", seed=1, **changes)
+rlx.train("quickstart", workdir="runs/a", **changes)
+rlx.train("quickstart", seed=1, memory_check="off")
 rlx.train("quickstart", **{"rewards.mine.coef": 0.5})  # type: ignore[arg-type]
 def mine(scores_B): return scores_B
 rlx.evaluate("quickstart", **rlx.Keys({"rewards.outcome.name": mine, "kl.kind": "k3"}))
 """
 WRONG = [('{"learner.optimizer.lrr": 1e-4}', 'Extra key "learner.optimizer.lrr"'),
-         ('{"steps": "20"}', 'expected "int"'), ('{"kl.kind": "k9"}', '"kl.kind" has type')]
+         ('{"steps": "20"}', '"steps" has type "int"'), ('{"kl.kind": "k9"}', '"kl.kind" has type')]
 
 
 def test_mypy_takes_right_uses_and_refuses_wrong_ones(tmp_path):
