@@ -1,6 +1,7 @@
 """A model goes to the hub, which is a stub on loopback, with a card that says what it is."""
 import pathlib
 import re
+import shutil
 
 import huggingface_hub
 from huggingface_hub import constants
@@ -9,7 +10,7 @@ import pytest
 from rlx.io import hub, strict_json, weights
 from rlx.tools import card, convert
 from tests import test_convert, test_readme
-from tests.io import hub_stub, test_damaged
+from tests.io import hub_stub
 from tests.io.test_chat import bare  # pylint: disable=unused-import
 from tests.test_bases import chat_model  # pylint: disable=unused-import
 
@@ -182,18 +183,16 @@ def test_a_card_that_comes_with_a_model_is_kept(folder):
 
 
 @pytest.mark.parametrize("kind", ["plain", "chat", "peft"])
-def test_what_a_card_says_of_loading_runs(folder, monkeypatch, capsys, kind):
+def test_what_a_card_says_of_loading_runs(folder, chat_model, kind):
   """As printed, where PyTorch is installed."""
   pytest.importorskip("torch")
   if kind == "peft": pytest.importorskip("peft")
-  base = folder / "base"
-  test_damaged.write_model(base, "llama")
-  if kind == "chat":
-    (base / "chat_template.jinja").write_text("{% for m in messages %}{{ m.content }}{% endfor %}")
+  shutil.copytree(chat_model, folder / "base")
+  if kind == "plain": (folder / "base/chat_template.jinja").unlink()
   finished_run(folder / "run", "base", **dict(lora__rank=2) if kind == "peft" else {})
   convert.convert("run", "out", adapters="peft" if kind == "peft" else "merged")
   text = read_card(folder / "out")[1]
-  assert ('"role": "user"' in text) == (kind == "chat")
+  assert ('"role": "user"' in text) == (kind == "chat")  # Adapters alone have no tokenizer.
   exec(re.search(r"```python\n(.*?)```", text, re.S)[1], {})  # pylint: disable=exec-used
 
 
