@@ -160,13 +160,20 @@ def test_a_card_says_what_was_trained_on_what_with_which_results(folder, monkeyp
                "| greedy | 0.300 [0.200, 0.400] | 0.800 [0.700, 0.900] | 64 |", "learner.epochs=2",
                'learner.loss.name="policy.ppo_clip"', 'log.baseline="other"', "vllm serve out",
                'rewards.process.name="implicit.process"'): assert line in text, line
-  assert "learner.minibatches" not in text
+  assert "learner.minibatches" not in text and "=null" not in text
   assert 'rlx.score("prm", "hf:a/base", [("a prompt", "a completion")], beta=0.05)' in read_card(
       folder / "prm")[1]
   # Results of other steps are not those of the model.
   strict_json.write(folder / "run/summary.json", dict(after=dict(greedy=AFTER), steps=3))
   convert.convert("run", "later")
   assert "0.800" not in read_card(folder / "later")[1]
+
+
+def test_the_sources_of_a_mixture_are_those_that_are_read():
+  mixture = {f"prompts.mixture.{name}.source": x for name, x in dict(a="hf:x/y", b=None).items()}
+  for flat, sources in (({}, ["chain"]), (mixture, ["hf:x/y", "chain"]),
+                        ({"prompts.mixture.a.source": "hf:x/y"}, ["hf:x/y"])):
+    assert card._list_sources({"prompts.source": "chain"} | flat) == sources
 
 
 def test_a_card_that_comes_with_a_model_is_kept(folder):

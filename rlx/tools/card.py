@@ -29,7 +29,7 @@ def write(folder: pathlib.Path, path: str, start: Any, *, workdir: pathlib.Path 
   about, of = _read_metadata(start), _shorten(str(start)).removeprefix("hf:")
   flat = options.flatten(run_folder.read_config(workdir)) if workdir else {}
   versions = run_folder.read_versions(workdir) if workdir else {}
-  sources = [str(value) for key, value in flat.items() if re.match(r"prompts\.(.*\.)?source$", key)]
+  sources = _list_sources(flat)
   front = dict(
       library_name="peft" if _is_peft(folder) else "transformers",
       pipeline_tag="text-generation",
@@ -40,12 +40,13 @@ def write(folder: pathlib.Path, path: str, start: Any, *, workdir: pathlib.Path 
   parts = [f"# {path.rpartition('/')[2]}", f"Converted from {of} by {by}."]
   if workdir:
     what = "policy" if model == "policy" else "process reward model"
-    commit = f", commit {x[:12]}" if (x := versions.get("model.path")) else ""
+    key = "prm.path" if model == "prm" and flat["prm.path"] else "model.path"
+    commit = f", commit {x[:12]}" if (x := versions.get(key)) else ""
     parts[1] = (f"The {what} after {step} steps of training with {by}, which started from "
                 f"{of}{commit}.")
     parts += _write_results(workdir, step)
   parts += ["## Use", *(_write_prm(path, start, flat["prm.beta"]) if model == "prm" else
-                        _write_use(folder, path.removeprefix("hf:"), of))]
+                        _write_use(folder, path.removeprefix("hf:"), of.partition("@")[0]))]
   if workdir:
     parts += ["## Training", f"Prompts: {', '.join(map(_shorten, sources))}. Keys of the config "
               "that differ from the defaults of rlx, and the methods:",
@@ -98,9 +99,17 @@ def _list_changes(flat):
   """KEY=VALUE of the keys that differ from configs/base.py, and of the names of methods."""
   defaults = options.flatten(json.loads(json.dumps(base.get_config().to_dict(), default=list)))
   for key, value in sorted(flat.items()):
-    if key in defaults and defaults[key] == value and not _METHODS.fullmatch(key): continue
+    is_method = value is not None and _METHODS.fullmatch(key)
+    if key in defaults and defaults[key] == value and not is_method: continue
     text = json.dumps(_shorten(value), ensure_ascii=False).replace("```", "'''")
     yield f"{key}={text[:200] + '...' if len(text) > 200 else text}"
+
+
+def _list_sources(flat):
+  """prompts.source, or those of the mixture."""
+  named = {key.split(".")[2] for key in flat if key.startswith("prompts.mixture.")}
+  own = [flat.get(f"prompts.mixture.{name}.source") for name in sorted(named)] or [None]
+  return [str(x) for x in dict.fromkeys(x or flat.get("prompts.source") for x in own) if x]
 
 
 def _is_peft(folder):
