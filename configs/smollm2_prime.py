@@ -67,8 +67,8 @@ def get_config(arg=""):
     c.prm.path, c.prm.order = None, "single"
     del c.rewards.process, c.advantages.process
   if "right" in words:
-    c.prompts.source = f"jsonl:runs/smollm2/{name}_prm/{{split}}.jsonl"
-    c.prompts.dataset, c.sft.target = "jsonl", dict(name="jsonl.demonstration")
-    with c.prompts.ignore_type(): c.prompts.options, c.prompts.columns = {}, {}
+    c.prompts.source = f"jsonl:runs/language/{name}/right_{{split}}.jsonl"
+    c.prompts.dataset, c.sft.target = "jsonl", dict(name="experiments.prime.language:draw_right")
+    with c.prompts.ignore_type(): c.prompts.options, c.prompts.columns = {}, dict(meta="right")
     c.sft.steps, c.sft.batch, c.sft.optimizer.lr = 2 if size else 40, 2 if size else 16, 2e-5
   return c

