@@ -26,11 +26,14 @@ Learning rates are constant; each arm has the one of RATES with the best mean ac
 over two other seeds. Nothing else is tuned: `bounded` has the settings of configs/prime_steps.py
 (which were tuned on tasks of that file), `ipvrm`, `spro` and `distil` those of their configs.
 
+On walk, which has 134 questions, PRMs learn for 200 steps from 64 completions of each of 128; on
+chase from 16 of each of 3,200 instead of 8 of 6,400.
+
 Measures: accuracy of drawn completions, over the run and over its last 30 steps (prompts are never
-drawn twice, so that both are about new prompts); the accuracy, a mean of 20 steps, after half of
-the steps, when an arm has sampled as many tokens, and when it has taken as many seconds of CPU time
-as `outcome` then; tokens that were sampled before RL. 95% intervals over seeds, arms paired by
-seed. On walk and chase the runs of outcome, prime, totals and exact are those of
+drawn twice except on walk, so that both are about new prompts); the accuracy, a mean of 20 steps,
+after half of the steps, when an arm has sampled as many tokens, and when it has taken as many
+seconds of CPU time as `outcome` then; tokens that were sampled before RL. 95% intervals over seeds,
+arms paired by seed. On walk and chase the runs of outcome, prime, totals and exact are those of
 experiments/prime/length.py, whose record is continued (--out).
 
 Predictions: `outcome-right` and `distil` are above all others on every task. `bounded` is above
@@ -45,6 +48,7 @@ models:
   python -m experiments.prime.verdict --prepare    # completions, PRMs, fine-tuned models, teacher
   python -m experiments.prime.verdict                  # runs what is missing; stops and resumes
   python -m experiments.prime.verdict --table          # of what is there
+  python -m experiments.prime.verdict --figure docs/verdict.png
 """
 import argparse
 import itertools
@@ -59,7 +63,7 @@ from experiments.prime import length, prime_gain, study
 from rlx import build
 from rlx.build import load
 from rlx.configs import free_length, prime_steps, sft_step_tasks, step_tasks
-from rlx.grids import tables
+from rlx.grids import plots, tables
 from rlx.loops import rl, sft, train_prm
 from rlx.tools import convert
 
@@ -69,6 +73,7 @@ RATES = dict.fromkeys(FIXED, (1e-4, 3e-4, 9e-4)) | dict.fromkeys(length.TASKS, l
 STEPS = dict.fromkeys(FIXED, 120) | dict.fromkeys(length.TASKS, 200)
 ARMS = ("outcome", "outcome-right", "prime", "totals", "bounded", "ipvrm", "spro", "distil",
         "exact", "null")
+SAMPLED = dict(walk=(128, 64), chase=(3200, 16))  # Prompts, and completions of each, that PRMs learn from.
 FOLDER = pathlib.Path("runs/verdict")
 WINDOW = 20  # Steps of the accuracy at equal cost.
 
@@ -119,13 +124,13 @@ def prepare(task):
   folder = FOLDER / task
   def make(name, train, config, model):
     if (folder / name / "model").exists(): return
-    train(config, folder / name)
-    convert.convert(str(folder / name), str(folder / name / "model"), model=model)
+    if train(config, folder / name) is None: raise SystemExit("stopped by a signal")
+    if model is not None: convert.convert(str(folder / name), _path(task, name), model=model)
   def trained_before(**changes):
-    # As many prompts and completions a step as in the base of both configs, in one pass.
+    prompts, group = SAMPLED.get(task, (6400, 8))
     return tabular.changed(
-        configured(task, "prime", 1e-4), steps=200, seed=2, prompts__per_step=32,
-        rollouts__per_prompt=8, train_prm__prompts=6400, **dict(
+        configured(task, "prime", 1e-4), steps=200, seed=2, prompts__per_step=256 // group,
+        rollouts__per_prompt=group, train_prm__prompts=prompts, **dict(
             prm__optimizer__lr=5e-4, prm__beta=0.5) | changes)
   make("prm", train_prm.train, trained_before(), "prm")
   prime_gain.write(folder / "prm")
@@ -142,7 +147,7 @@ def prepare(task):
   c.rollouts = start.rollouts
   c.prompts.source = f"jsonl:{folder}/prm/{{split}}.jsonl"
   c.prompts.max_tokens, c.model.path = start.prompts.max_tokens, start.model.path
-  make("right", sft.train, c, "policy")
+  make("right", sft.train, c, None)  # Writes the model itself.
   make("teacher", rl.train, tabular.changed(configured(task, "outcome-right", 3e-4), steps=200,
                                             seed=100), "policy")
 
@@ -159,10 +164,12 @@ def measure_cost(task, rounds=5, steps=10):
 
 def sample_before(task, arm):
   """Tokens that were sampled for the models of an arm before RL."""
-  needed = {"outcome-right": ("prm",), "bounded": ("prm",), "null": ("prm",), "ipvrm": ("prm",),
-            "distil": ("prm", "teacher")}.get(arm, ())
-  return sum(json.loads((FOLDER / task / name / "summary.json").read_text())["sampled_tokens"]
-             for name in needed)
+  if arm not in ("outcome-right", "bounded", "null", "ipvrm", "distil"): return 0
+  tokens = json.loads((FOLDER / task / "prm" / "summary.json").read_text())["sampled_tokens"]
+  if arm == "distil":
+    tokens += sum(json.loads(line).get("rollouts/tokens", 0)
+                  for line in (FOLDER / task / "teacher" / "metrics.jsonl").open())
+  return tokens
 
 
 def at_step(row, step):
@@ -205,11 +212,29 @@ def tabulate(path, tasks, seeds):
   return "\n".join(text)
 
 
+def draw(path, tasks, file):
+  """Draws the accuracy over the run of all arms, with 95% intervals over seeds; a panel a task."""
+  known, plt = study.read(path), plots.pyplot()
+  fig, axes = plt.subplots(1, len(tasks), figsize=(11, 3.6), layout="constrained", sharey=True)
+  for axis, task in zip(axes, tasks):
+    arms = STUDY.of_arms(known, task, study.SEEDS)
+    for place, arm in enumerate(reversed(ARMS)):
+      mean, low, high = tables.interval([np.mean(r["accuracy"]) for r in arms[arm][1].values()])
+      color = "C0" if arm == "outcome" else "C3" if arm in ("prime", "totals") else "0.25"
+      axis.errorbar(mean, place, xerr=[[mean - low], [high - mean]], fmt="o", color=color)
+      if arm == "outcome": axis.axvline(mean, color="C0", linewidth=0.8, alpha=0.5)
+    axis.set(title=task, xlim=(0, None), xlabel="accuracy over the run")
+    axis.grid(axis="x", alpha=0.3)
+  axes[0].set_yticks(range(len(ARMS)), reversed(ARMS))
+  fig.savefig(file, dpi=110)
+
+
 def main():
   args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   args.add_argument("--out", type=pathlib.Path, default=FOLDER / "runs.jsonl")
   args.add_argument("--prepare", action="store_true")
   args.add_argument("--table", action="store_true")
+  args.add_argument("--figure", type=pathlib.Path, metavar="FILE")
   args.add_argument("--seeds", type=int, default=len(study.SEEDS))
   args.add_argument("--arms", nargs="+", choices=ARMS, default=ARMS)
   args.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS)
@@ -218,7 +243,8 @@ def main():
   if args.prepare:
     for task in args.tasks: prepare(task)
     return
-  if not args.table:
+  if args.figure: draw(args.out, args.tasks, args.figure)
+  elif not args.table:
     STUDY.run_all(args.out, args.arms, args.tasks, seeds)
     for task in args.tasks:
       if not (file := FOLDER / task / "cost.json").exists():
