@@ -66,7 +66,11 @@ def test_solutions(unsafe):
     ("So:\n```\nf = 1\n```", "f = 1"), ("Answer\n```\nf = 1\n```", "f = 1"),
     # Between other marks.
     ("I see.\n<answer>\nf = 1\n</answer>", "f = 1"), ("f = 1\n[DONE]\n\n[BEGIN]\ng", "f = 1"),
-    ("[BEGIN]\n  f\n[DONE]", "  f"), ("<answer>\n```\nf\n```</answer>", "f")])
+    ("[BEGIN]\n  f\n[DONE]", "  f"), ("<answer>\n```\nf\n```</answer>", "f"),
+    # Between prose, without marks.
+    ("Here it is.\n\nimport g\n\na = 1\ndef f(x):\n  return a\n\nIt returns a.",
+     "import g\n\na = 1\ndef f(x):\n  return a\n"),
+    ("I see.\nf = 1\nIt is right.", "f = 1"), ("I see.\ng = 1\nNo f.", "I see.\ng = 1\nNo f.")])
 def test_which_code_of_a_completion_is_the_solution(text, code):
   assert _solution.find(text, ["f"]) == code
 
