@@ -16,6 +16,7 @@ from rlx.io import chat, rows as io_rows, terminal, tokenizer as tokenizer_io
 from rlx.learner import hosts
 from rlx.prompts import filters, iterator, mixture
 from rlx.stages import dialogue, texts as texts_lib
+from rlx.verifiers import pool
 
 
 def texts_and_dialogues(c: keys.Config, tokenizer: tokenizer_io.Tokenizer
@@ -421,15 +422,10 @@ def inspect_prompts(c: keys.Config, prompts: list[records.Prompt]
   prompts_of: dict[Callable, dict[str, records.Prompt]] = {}
   for p in prompts:
     for path in filter(None, (p.verifier, *c.verifier.scores)):
-      if inspector := getattr(_verifier(path), "inspect", None):
+      if inspector := getattr(pool.lookup(path), "inspect", None):
         prompts_of.setdefault(inspector, {})[p.id] = p
   return [(p, *result) for inspector, by_id in prompts_of.items()
           for p, result in zip(by_id.values(), inspector(list(by_id.values()), c.verifier.unsafe))]
-
-
-@functools.cache  # The prompts of a run share a few verifiers.
-def _verifier(path: str) -> Callable:
-  return resolve.lookup("verifiers", path, "verifier")
 
 
 def prompt_lengths(c: keys.Config, texts: texts_lib.Texts) -> list[int]:

@@ -4,7 +4,7 @@ Everything here runs before a model is read or anything compiles. A refusal is a
 ValueError of one line: the key, its value, what is allowed. Only `find_toy_numbers` asks the
 model's tokenizer.
 """
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 import functools
 import inspect
 import re
@@ -18,7 +18,7 @@ from rlx.advantages import combine
 from rlx.build import (
     keys, methods as build_methods, models as build_models, options as options_lib,
     plan as plan_lib, prompts as build_prompts)
-from rlx.core import fields, records, resolve
+from rlx.core import fields, records, resolve, rng
 from rlx.core.options import flatten
 from rlx.environments import runner
 from rlx.io import rows as io_rows, secrets, trackers
@@ -74,7 +74,7 @@ def _check_secrets(c: keys.Config) -> None:
 
 def _check_functions(c: keys.Config) -> None:
   """Refuses names of functions that do not exist, and options that they do not take."""
-  for path, key in verifiers(c).items(): resolve.lookup("verifiers", path, key)
+  for path, key in verifiers(c).items(): pool.lookup(path, key)
   if c.rollouts.demonstration.name is not None:
     resolve.bind("prompts.datasets", c.rollouts.demonstration, "rollouts.demonstration", n_given=2)
   build_prompts.read_weights(c)
@@ -308,18 +308,29 @@ def _check_value_model(c: keys.Config, methods: methods_lib.Methods) -> None:
 
 
 def _check_judge(c: keys.Config) -> None:
-  """Options of verifiers/judge.py; the pool's deadline must leave time for its requests."""
-  options = c.verifier.judge.to_dict()
-  if problem := judge.problem(options): _refuse(c, f"verifier.judge.{problem[0]}", problem[1])
+  """Options of verifiers/judge.py, of the judges that the config names."""
   parts = (*build_prompts.list_sources(c).values(), *build_prompts.list_eval_sets(c).values())
   named = {*verifiers(c), *(part.prompts.columns.get("verifier") for part in parts)}
-  for verifier, key in (("judge.chat", "url"), ("judge.function", "function")):
-    if verifier in named and options[key] is None:
-      _refuse(c, f"verifier.judge.{key}", f"{verifier} needs it")
-  longest = judge.longest_s(options)
-  if ("judge.chat" in named and c.verifier.workers > 0 and c.verifier.timeout_s <= longest):
-    _refuse(c, "verifier.timeout_s", f"judge.chat may take {longest:g} s with its repeats; "
-            "allow more, or lower verifier.judge.timeout_s or .retries")
+  check_judges(c, named)
+
+
+def check_judges(c: keys.Config, paths: Iterable[str | None]) -> None:
+  """Refuses options of the judges among the verifiers at these paths.
+
+  Raises:
+    ValueError: one line with the key, its value and what is allowed.
+  """
+  judges = list_judges(c)
+  for path in sorted({path for path in paths if path and path.startswith("judge.")}):
+    if problem := judge.find_problem(judges, path):
+      key, value, allowed = problem
+      raise ValueError(f"{key}={value!r}: {allowed}.")
+
+
+def list_judges(c: keys.Config) -> dict[str, Any]:
+  """The options of verifier.judge, with those of verifier.judges as `named`."""
+  return dict(c.verifier.judge.to_dict(), key=rng.secret(c.seed, "judge"),
+              named={name: own.to_dict() for name, own in sorted(c.verifier.judges.items())})
 
 
 def _try_methods(c: keys.Config, methods: methods_lib.Methods) -> None:

@@ -32,7 +32,7 @@ def pool_of(c: keys.Config, prompts: Sequence[records.Prompt]) -> pool.Pool:
       variables=c.verifier.variables,
       options=dict(
           thoughts=tuple(c.verifier.thoughts),
-          judge=dict(c.verifier.judge.to_dict(), key=rng.secret(c.seed, "judge")),
+          judge=validation.list_judges(c),
           code=dict(unsafe=c.verifier.unsafe, test_s=c.verifier.test_s,
                     test_mb=c.verifier.test_mb, total_s=0.8 * c.verifier.timeout_s,
                     tolerance=c.verifier.test_tolerance)))
@@ -43,6 +43,7 @@ def pool_of(c: keys.Config, prompts: Sequence[records.Prompt]) -> pool.Pool:
   if has_environment and any(map(verifiers.needs_process, named)):
     verifiers = make(max(c.verifier.workers, 1))
   verifiers.require(named)
+  validation.check_judges(c, named)
   return verifiers
 
 

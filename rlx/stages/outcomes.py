@@ -1,5 +1,6 @@
 """Rewards and verdicts of completions: from verifiers, and from the environments of episodes."""
 import dataclasses
+import itertools
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -68,9 +69,20 @@ class Verifiers:
 
   def _share_work(self, verify: Callable, prompts: Sequence[records.Prompt], texts: Sequence[str],
                   rows: Sequence[int] | np.ndarray) -> list:
-    """What `verify` returns for these rows, in order; each process computes its share."""
-    return hosts.share_work(lambda part: list(verify(
-        [prompts[rows[i]] for i in part], [texts[rows[i]] for i in part])), len(rows))
+    """What `verify` returns for these rows, in order; each process computes its share.
+
+    Completions of a prompt that its verifier compares stay together.
+    """
+    def group_of(i):
+      prompt = prompts[rows[i]]
+      is_group = getattr(self._pool.lookup(prompt.verifier), "is_group", False)
+      return (prompt.verifier, prompt.id) if is_group else i
+    groups = [list(g) for _, g in itertools.groupby(range(len(rows)), group_of)]
+    def check(part):
+      these = [rows[i] for g in part for i in groups[g]]
+      results = iter(list(verify([prompts[i] for i in these], [texts[i] for i in these])))
+      return [list(itertools.islice(results, len(groups[g]))) for g in part]
+    return list(itertools.chain(*hosts.share_work(check, len(groups))))
 
 
 def _set_verifier(path: str, prompts: Sequence[records.Prompt]) -> list[records.Prompt]:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
+from configs import base
 from rlx import verifiers
 from rlx.core import records, resolve
 from rlx.evals import verifier as verifier_eval
@@ -27,8 +28,12 @@ CHAIN = records.Prompt("c", "3M5=", "5", meta=dict(ends=[0]))
 CODE = records.Prompt("p", "Print 72.", "print(72)", meta=dict(tests=[dict(input="", output="72")]))
 GYM = records.Prompt("g", "70 + 2 =", "72", meta=dict(
     task="chain_sum", config={}, entry=dict(question="70 + 2 =", answer="72", metadata={})))
-JUDGE = dict(url=None, function="tests.verifiers.completions:judged", template="{answer}",
-             reads="yes_no", full=1.0)
+JUDGE = base.get_config().verifier.judge.to_dict() | dict(
+    function="tests.verifiers.completions:judged", template="{answer}", named=dict(
+        rubric=dict(function="tests.verifiers.completions:judged_items"),
+        pairs=dict(reads="yes_no", both_orders=False)))
+RUBRIC = records.Prompt("r", "Why?", "so", "judge.rubric/rubric", dict(items=[dict(name="a")]))
+PAIRS = records.Prompt("w", "Why?", "so", "judge.pairs/pairs")
 TALK = records.Prompt("t", "Why?", "so", meta=dict(phrases=dict(known=["wait"], full=1)))
 # {prompt: (a right completion, verifiers that accept it)}; judge.chat would ask a server.
 ACCEPTED = (
@@ -39,6 +44,7 @@ ACCEPTED = (
     (MATH, r"\boxed{72}", "format.boxed math_answer.boxed math_answer.final"),
     (GYM, "Answer: 72", "gym_task.answer"), (GYM, r"\boxed{72}", "gym_task.boxed"),
     (GYM, "72", "gym_task.last_line"), (MATH, "yes", "judge.function"),
+    (RUBRIC, "yes", "judge.rubric"), (PAIRS, "yes", "judge.pairs"),
     (TALK, "wait", "phrases.reasoning"))
 GOOD = {path: (prompt, text) for prompt, text, paths in ACCEPTED for path in paths.split()}
 GOOD["judge.chat"] = None
@@ -61,7 +67,8 @@ def works(path):
 
 
 def prompt(path):
-  return dataclasses.replace(GOOD[path][0], verifier=path, meta=dict(GOOD[path][0].meta))
+  p = GOOD[path][0]
+  return dataclasses.replace(p, verifier=p.verifier or path, meta=dict(p.meta))
 
 
 def options(total_s):
