@@ -254,7 +254,7 @@ def fit_strengths(wins: Mapping[tuple[int, int], float], n: int) -> dict[tuple[i
   Example:
     >>> fitted = judge.fit_strengths({(0, 1): 1., (1, 0): 0., (1, 2): 1., (2, 1): 0.}, 3)
     >>> [round(fitted[pair], 2) for pair in ((0, 1), (0, 2), (2, 1))]
-    [0.71, 0.85, 0.29]
+    [0.75, 0.9, 0.25]
   """
   met = [[j for a, j in wins if a == i] for i in range(n)]
   won, g = [0.5 + sum(wins[i, j] for j in met[i]) for i in range(n)], [1.0] * n
