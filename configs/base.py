@@ -95,6 +95,17 @@ def bases():
   return [m.name for m in pkgutil.iter_modules(_module("").__path__)]
 
 
+def use_judge(c):
+  """Gives verifier.judge what the chosen base has for it, and a worker; returns the section.
+
+  Raises:
+    ValueError: as `part`.
+  """
+  c.verifier.judge.update(part("judge"))
+  c.verifier.workers = max(c.verifier.workers, 1)
+  return c.verifier.judge
+
+
 def chosen():
   """The base that `over` names; None outside of it."""
   name, asked = _CHOSEN.get() or (None, set())
@@ -247,8 +258,8 @@ def _judge():
   return dict(
       url=placeholder(str),            # OpenAI-compatible: http://HOST/v1/chat/completions
       model="",                        # name of the model at the endpoint
-      # package.module:name, a function text -> score or reply, of judge.function; of judge.rubric
-      # and judge.pairs where url is None.
+      # package.module:name, a function text -> score or reply, of judge.function, and of all judges
+      # where url is None.
       function=placeholder(str),
       # The text that is sent, with the slots {question}, {answer}, {reference}, {items} (the
       # numbered list of a rubric), {other} (of judge.pairs the second answer) and {nonce}, a random

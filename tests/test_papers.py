@@ -163,3 +163,38 @@ def test_lanser():
   # Returns 1/2 + 7/5, 7/5 and 2/5 + 2/5, 2/5, against each other.
   got_BT = advantages("lanser", **of_turns([[1/2, 7/5], [2/5, 2/5]]))
   np.testing.assert_allclose(got_BT, per_turn([11/10, 1], [-11/10, -1]), rtol=1e-5)
+
+
+# Judges: of a group of two, the first wins 3/4 of the comparisons, or a judge says yes to it.
+
+
+def rewards_of(key, scores_BE, outcome_B=(1., 0.)):
+  """{term: rewards_B} times the term's coefficient."""
+  c = load.load_config(f"papers/{key}")
+  scored = records.Batch(action_BT=np.ones((2, 4), bool), group=2, outcome_B=np.array(outcome_B),
+                         scores_BE=np.array(scores_BE, np.float32))
+  rewards = build_methods.resolve_methods(c).rewards
+  return {term: c.rewards[term].coef * fn(scored) for term, (_, fn) in rewards.items()}
+
+
+@pytest.mark.parametrize("key, scores_BE, expected", [
+    # The first of the group is the reference and has 1/2: 0; winning and losing are 1 and -1.
+    ("writing_zero", [[.5], [1.]], dict(outcome=[0, 1])),
+    ("writing_zero", [[.5], [0.]], dict(outcome=[0, -1])),
+    ("pairwise_rl", [[.75], [.25]], dict(outcome=[.25, -.25])),
+    ("soft_verdicts", [[.9], [.2]], dict(outcome=[.9, .2])),
+    # The verdict, 0 or -1 for the reasoning, and a tenth of the form.
+    ("clarity", [[0., 1.], [1., 0.]], dict(outcome=[1, 0], consistent=[-1, 0], form=[.1, 0])),
+    # Of 64: 3 of 4 claims and a win; 1 of 1 and a loss.
+    ("factuality", [[3 / 64, 4 / 64, 1.], [1 / 64, 1 / 64, 0.]], dict(outcome=[
+        3 / 5 + .01 * np.log(4) + .1, 1 / 2 + .01 * np.log(2)]))])
+def test_rewards_of_judges(key, scores_BE, expected):
+  got = rewards_of(key, scores_BE)
+  assert set(got) == set(expected)
+  for term, rewards_B in expected.items():
+    np.testing.assert_allclose(got[term], rewards_B, rtol=1e-5)
+
+
+def test_brpo_has_no_baseline():
+  got_BT = advantages("writing_zero", [1., 0.], scores_BE=np.array([[.5], [0.]]))
+  np.testing.assert_allclose(got_BT, [[0] * 4, [-1] * 4], atol=1e-6)

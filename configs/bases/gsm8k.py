@@ -37,6 +37,9 @@ PARTS = {
     "mark of the answer": (r"\boxed{", 16),
     "mark of the last step": (r"\boxed{", "{}", 16),
     "demonstration": dict(name="gsm8k.demonstration"),
+    # A server on this machine; verifier.judge.url and .model name another one.
+    "judge": dict(url="http://localhost:8000/v1/chat/completions", model="judge"),
+    "prompts for a verifier and for a judge": (dict(source="gsm8k"), dict(source="math")),
     "chat model": True}
 
 

@@ -18,6 +18,9 @@ PARTS = {
     "graded verifier": "format.boxed",
     "mark of the answer": (r"\boxed{", 32),
     "mark of the last step": (r"\boxed{", "{}", 32),
+    # A server on this machine; verifier.judge.url and .model name another one.
+    "judge": dict(url="http://localhost:8000/v1/chat/completions", model="judge"),
+    "prompts for a verifier and for a judge": (dict(source="dapo_17k"), dict(source="gsm8k")),
     "chat model": True}
 
 

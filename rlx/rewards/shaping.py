@@ -207,6 +207,42 @@ def stratified(scores_PG: Array, outcome_PG: Array, learn_PG: Array, *,
 
 
 @method
+def facts(scores_BE: Array, learn_B: Array, *, most: ranges.Positive,
+          detail: ranges.NotNegative = 0.01, win: ranges.NotNegative = 0.1) -> Array:
+  """Factual precision, number of supported claims, and whether a reference is beaten.
+
+    r = S / (C + 1) + detail log(1 + S) + win 1[p > 1/2]
+
+  with S = most s_0 the supported ones of the C = most s_1 claims, as a judge counts them, and
+  p = s_2 its preference over a reference. Precision alone pays for saying little.
+
+  Source: Chen et al. 2025, arXiv:2508.05618. Differs from the paper: its claims are checked
+  against retrieved documents, and the defaults of the two weights could not be confirmed.
+
+  Args:
+    scores_BE: shares of `most` of supported claims and of claims, and the preference, of the three
+      verifiers in verifier.scores; anything where not valid.
+    learn_B: bool.
+    most: the number of claims that a score of 1 means, verifier.judges.NAME.full.
+    detail, win: weights of the second and third term.
+  Returns:
+    rewards_B, 0 where not valid.
+  Raises:
+    ValueError: verifier.scores does not name three verifiers.
+  Example:
+    >>> scores_BE = jnp.array([[.3, .4, 1.], [.1, .1, 0.]])
+    >>> shaping.facts(scores_BE, jnp.ones(2, bool), most=10., detail=0.).round(2)
+    Array([0.7, 0.5], dtype=float32)
+  """
+  if scores_BE.shape[1] != 3:
+    raise ValueError(f"most={most!r}: verifier.scores names {scores_BE.shape[1]} verifiers; three "
+                     "are needed, of supported claims, of claims and of a comparison.")
+  supported_B, claims_B = most * scores_BE[:, 0], most * scores_BE[:, 1]
+  return supported_B / (claims_B + 1) + detail * jnp.log1p(supported_B) + win * (
+      scores_BE[:, 2] > 0.5)
+
+
+@method
 def unit_tests(scores_BE: Array, learn_PG: Array, *,
                weight: Literal["uniform", "exp", "density"] = "density",
                alpha: ranges.NotNegative = 2.0,

@@ -1,4 +1,4 @@
-"""The client of judges: requests to an OpenAI-compatible endpoint, many at once, and their cache."""
+"""The client of judges: requests to an OpenAI-compatible endpoint, many at once; kept replies."""
 from concurrent import futures
 import dataclasses
 import hashlib
@@ -34,8 +34,9 @@ def score_all(asked: Sequence[tuple[_replies.Request, Options]],
   """Returns the scores that the replies to requests state, or why they are unknown.
 
   At most `concurrent` requests wait at once. Equal requests whose replies are read in the same way
-  are sent once. A reply whose scores could be read is kept in the folder `cache`. If as many requests as may wait at once, at least 8,
-  have failed in a row, the judge is taken to be down, and the others are not sent.
+  are sent once. A reply whose scores could be read is kept in the folder `cache`. If as many
+  requests as may wait at once, at least 8, have failed in a row, the judge is taken to be down,
+  and the others are not sent.
 
   Args:
     ask: (text, options) -> the reply, such as `ask`.

@@ -191,7 +191,8 @@ def _expected(reply, start, words):
     if place < len(piece): break
     place -= len(piece)
   chosen = piece.decode(errors="replace")
-  if (word := _word_of(chosen, words)) is None or not reply.content[start:].lower().startswith(word):
+  said = reply.content[start:].lower()
+  if (word := _word_of(chosen, words)) is None or not said.startswith(word):
     raise errors.Unknown(f"the verdict begins in the token {chosen!r}, which is no verdict")
   mass: dict[str, float] = {}
   for text, logp in likely.items():

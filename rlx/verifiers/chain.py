@@ -5,6 +5,7 @@ every step of a completion.
 """
 import itertools
 import re
+import types
 from typing import TYPE_CHECKING, Callable
 
 from rlx.verifiers import thoughts
@@ -76,6 +77,27 @@ def step_share(prompt: "records.Prompt", text: str) -> float:
   """
   checks = steps(prompt, thoughts.behind(text, prompt))
   return sum(checks) / max((len(prompt.text) - 2) // 2, len(checks))
+
+
+def judge(request: str) -> str:
+  """The reply of a judge of chains to a request (verifier.judge.function), by the rules above.
+
+  It stands in for a language model where the policy is a toy. An answer is right as `answer` says,
+  and the better of two is the one with the larger `step_share`; a claim is a step.
+  """
+  nonce = re.search("carry the code ([0-9a-f]{12})", request)[1]
+  block = dict(re.findall(rf"^\[(.+) {nonce}\]\n(.*?)\n\[end of \1 {nonce}\]$", request,
+                          re.DOTALL | re.MULTILINE))
+  prompt = types.SimpleNamespace(text=block["question"], answer=block.get("reference", ""), meta={})
+  if "answer B" in block:
+    a, b = (step_share(prompt, block[f"answer {x}"]) for x in "AB")
+    return f"Verdict {nonce}: {'A' if a > b else 'B' if b > a else 'tie'}"
+  checks, stated = steps(prompt, block["answer"]), block["answer"].partition("#")
+  if f"Claims {nonce}" in request.splitlines()[-1]:
+    return f"Claims {nonce}: {sum(checks)} true of {len(checks)}."
+  is_right = answer(prompt, block["answer"]) == 1 if "reference" in block else (
+      stated[0].endswith(stated[2][:1]) and "" not in stated)  # It follows from the last step.
+  return f"Verdict {nonce}: {'yes' if is_right else 'no'}"
 
 
 def _state(prompt):

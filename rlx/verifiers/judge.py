@@ -1,13 +1,14 @@
 """Judges score texts that are rendered from the question, the answers and the reference.
 
   chat       one score of a completion, by a language model behind an OpenAI-compatible endpoint
-  function   the same by any Python function text -> score
+  function   the same by any Python function text -> score or reply
   rubric     a score for each item of the prompt's rubric, prompt.meta["items"]
   pairs      a completion against others of its group, or against one: its share of wins
 
 The options are `verifier.judge` of the config. judge.FORM/NAME has those of verifier.judges.NAME,
-which has the keys that differ; the pool adds all of them to the `meta` of prompts. If a judge
-returns no valid score, for whatever reason, the verdict is unknown (NaN).
+which has the keys that differ; the pool adds all of them to the `meta` of prompts. Without a url,
+all forms ask the Python function `verifier.judge.function`. If a judge returns no valid score, for
+whatever reason, the verdict is unknown (NaN).
 
 An answer is untrusted text. Every request contains a nonce, a random word that occurs neither
 in the answer nor in the question or the reference. The lines around these texts contain the
@@ -181,7 +182,7 @@ class _Group(_Form):
     return options["against"] if len(texts) > 1 else "answer"
 
   def _players(self, prompt, texts, options):
-    """The answers that are compared, None of a completion that is all thought; the row's is last."""
+    """The answers that are compared, None of a completion that is all thought, last the row's."""
     is_of_row = self._against(texts, options) == "answer"
     if is_of_row and not prompt.answer:
       raise errors.Unknown("a completion alone, and no answer of the row to compare it with")
@@ -200,7 +201,7 @@ class _Group(_Form):
             for order in (((i, j), (j, i)) if options["both_orders"] else ((i, j),))]
 
 
-_CHAT = _Single(("url",), (
+_CHAT = _Single(("url", "function"), (
     "Does an answer to a question agree with the reference answer? Question, reference and answer"
     + _ABOUT + _block("question") + _block("reference") + _block("answer") + _REASON
     + "The last line of your reply states your verdict, in this form and once: Verdict {nonce}: "
@@ -406,7 +407,7 @@ def _members(prompt):
 
 
 def _judge(form, prompt, text):
-  """The verdict of a completion; of lists (prompts, texts) [[verdict, error, message]], see pool.py.
+  """The verdict of a completion; of lists [[verdict, error, message]], see pool.py.
 
   Raises:
     errors.Unknown: it is unknown, of one completion.
@@ -486,7 +487,7 @@ def _call(request, options):
 
 
 def _request(prompt, text, options, numbers=None, *, other="", reference=None):
-  items = _item_texts(prompt) if "{items}" in options["template"] else []
+  items = _item_texts(prompt) if numbers or "{items}" in options["template"] else []
   listed = "\n".join(f"{n}. {items[n - 1]}" for n in numbers or range(1, len(items) + 1))
   reference = prompt.answer if reference is None else reference
   texts = [x for x in (other, listed, reference if reference != prompt.answer else "") if x]

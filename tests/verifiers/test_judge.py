@@ -239,7 +239,8 @@ def test_refused_at_startup(changes, message, monkeypatch):
   assert "\n" not in str(e.value)
 
 
-@pytest.mark.parametrize("concurrent, n, seconds", [(16, 1, 15 + 1), (4, 4, 15 + 4), (4, 5, 30 + 5)])
+@pytest.mark.parametrize("concurrent, n, seconds", [
+    (16, 1, 15 + 1), (4, 4, 15 + 4), (4, 5, 30 + 5)])
 def test_the_pool_waits_for_the_judge(concurrent, n, seconds):
   # Four requests of 2 s and pauses of 1, 2 and 4 s: 15 s for each round of requests.
   options = OPTIONS | dict(url="http://localhost/v1", timeout_s=2.0, retries=3, pause_s=1.0,

@@ -91,7 +91,8 @@ def sound(rendered, good=False):
   numbers = re.findall(r"^(\d)\. (?:The answer is 72|It is polite)\.$", rendered, re.MULTILINE)
   if f"[criteria {nonce}]" not in rendered: numbers = [""]
   verdict = "yes" if good else "no"
-  return head + "\n".join(f"Verdict {nonce}{n and ' ' + n}: {verdict}" for n in dict.fromkeys(numbers))
+  return head + "\n".join(
+      f"Verdict {nonce}{n and ' ' + n}: {verdict}" for n in dict.fromkeys(numbers))
 
 
 def verdict(monkeypatch, ask, text, form="verdicts"):
@@ -130,7 +131,8 @@ def test_there_are_enough_injections(): assert len(set(INJECTIONS)) >= 100
     .map("".join)))
 def test_any_answer_stays_between_its_lines_and_is_no_verdict(text):
   nonce = _replies.new_nonce(PROMPT, text, OPTIONS["key"])
-  slots = dict(question=PROMPT.text, answer=text, reference="72", other="72", nonce=nonce, items="x")
+  slots = dict(question=PROMPT.text, answer=text, reference="72", other="72", nonce=nonce,
+               items="x")
   for template in (SCORES["template"], *(form.template for form in judge._FORMS.values())):
     rendered = _replies.render(template, slots)
     assert shown(rendered) == (nonce, text)
