@@ -44,10 +44,11 @@ ANSWERS = {"crew", "dro_r3", "ema_std_filter", "jepo", "ll_rew", "nover", "rlpr"
 WORDS = {"co_reward", "r_horizon", "laser", "lanser"}
 # What a base cannot do.
 REFUSED = dict(
-    toy={"synlogic"}, gsm8k=STEPS | TURNS | WORDS | {"opd", "tinyv", "ver_pitfall"},
-    math=STEPS | TURNS | WORDS | {"rl_plus"}, code=STEPS | TURNS | WORDS | {"fmt_len"},
+    toy={"synlogic"}, gsm8k=STEPS | TURNS | WORDS | {"opd", "tinyv", "ver_pitfall", "verpo"},
+    math=STEPS | TURNS | WORDS | {"rl_plus", "verpo"}, code=STEPS | TURNS | WORDS | {"fmt_len"},
     tools=STEPS | ANSWERS | WORDS | {
-        "dars", "dph", "opd", "red", "rl_plus", "synlogic", "tinyv", "ver_pitfall"})
+        "dars", "dph", "opd", "red", "rl_plus", "synlogic", "tinyv", "ver_pitfall",
+        "verpo"})
 
 
 def differences(config):

@@ -77,7 +77,8 @@ def test_noisy_rew(kind, expected):
 def test_verpo():
   # Both pass the first test, one the second: rates 1 and 1/2, not near each other, so
   # that only the second counts, with e^-1, and the verdict with 1.
-  got_BT = advantages("verpo", [1., 0.], scores_BE=np.array([[1., 1.], [1., 0.]]))
+  got_BT = advantages("verpo", [1., 0.], items_BI=np.array([[1., 1., 0], [1., 0., 0]]),
+                      item_weight_BI=np.array([[1., 1., 0]] * 2))
   gain = (1 + np.exp(-1)) / 2
   np.testing.assert_allclose(got_BT, [[gain] * 4, [-gain] * 4], rtol=1e-4)
 

@@ -36,6 +36,9 @@ PARTS = {
     "graded verifier": "format.boxed",
     "mark of the answer": (r"\boxed{", 16),
     "mark of the last step": (r"\boxed{", "{}", 16),
+    "rubric": (dict(name="right answer", weight=1.0, verifier="math_answer.final"),
+               dict(name="boxed", weight=0.7, verifier="format.boxed"),
+               dict(name="English", weight=0.3, verifier="format.ascii_share")),
     "demonstration": dict(name="gsm8k.demonstration"),
     "chat model": True}
 

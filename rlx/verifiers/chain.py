@@ -68,6 +68,17 @@ def recoverable(prompt: "records.Prompt", text: str) -> list[bool]:
           for i, step in enumerate(_parse_steps(text))]
 
 
+def checks(prompt: "records.Prompt", text: str) -> list[float]:
+  """Returns for each operation whether its result is stated, and whether the answer is right.
+
+  It stands in for the unit tests of a program: how many there are depends on the question.
+  """
+  _, *right = _values(int(prompt.text[0]), _operations(prompt))
+  stated = _parse_steps(thoughts.behind(text, prompt))
+  return [*(float(stated[i:i + 1] == [value]) for i, value in enumerate(right)),
+          answer(prompt, text)]
+
+
 def step_share(prompt: "records.Prompt", text: str) -> float:
   """Returns the number of right steps (see `steps`) divided by the number of operations.
 
@@ -84,8 +95,9 @@ def _state(prompt):
   return f"{';'.join(map(str, stated))}#{prompt.answer}"
 
 
-for _fn in (answer, form, milestones, steps, recoverable, step_share):
+for _fn in (answer, form, milestones, steps, recoverable, checks, step_share):
   vars(_fn).update(is_bounded=True, state=_state)
+vars(checks).update(count_items=lambda prompt: 1 + len(_operations(prompt)))
 
 
 def _operations(prompt):
