@@ -23,7 +23,7 @@ from ml_collections.config_dict import placeholder  # None, and settable by a fl
 
 from rlx.core import ranges
 from rlx.core.ranges import COUNT, Kind, POSITIVE, Range, TEXT, TEXTS, whole
-from rlx.verifiers import answers, thoughts
+from rlx.verifiers import answers, items, thoughts
 
 LENGTH = whole(1, 2**20)  # Tokens, rows: arrays have so many.
 PARTS = whole(1, 2**16)
@@ -474,6 +474,12 @@ def declared():
       max_error_rate=Option(0.1, ranges.SHARE),
       # Verifier that scores each reasoning step, such as "chain.steps"; None: no scores of steps.
       steps=placeholder(str),
+      # Verifier that gives a list with a number in [0, 1] for each item of its verdict, such as the
+      # tests of a program (verifiers/items.py); None: there is none.
+      by_item=placeholder(str),
+      # What these items are, ({"name", "weight", ...}, ...), of prompts that do not say it.
+      default_items=Option((), Kind("a list of dicts, such as ({'name': 'brief'},)", items.are_rows)),
+      max_items=Option(32, whole(1, 4096)),  # of a prompt; arrays have room for so many
       # Additional verifiers that score completions, such as ("format.boxed",).
       scores=(),
       # The marks that open and close a thought, in which no answer is stated: "OPENING CLOSING".

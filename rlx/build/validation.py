@@ -23,7 +23,7 @@ from rlx.core.options import flatten
 from rlx.environments import runner
 from rlx.io import rows as io_rows, secrets, trackers
 from rlx.stages import host_fields, methods as methods_lib, texts as texts_lib
-from rlx.verifiers import judge, pool
+from rlx.verifiers import items, judge, pool
 
 _TOY_TOKENS = 512  # A vocabulary of characters is smaller.
 _ROWS = 2**20  # Completions of a step: methods hold a few arrays with so many rows.
@@ -98,6 +98,12 @@ def _check_workers(c: keys.Config) -> None:
   """Refuses 0 workers where they are needed, before the data is read."""
   checked = pool.Pool(c.verifier.workers, c.verifier.timeout_s)
   checked.require(verifiers(c))
+  for j, row in enumerate(c.verifier.default_items):
+    if problem := items.find_row_problem(row):
+      raise ValueError(f"verifier.default_items[{j}]={row!r:.80}: {problem}.")
+  if c.verifier.by_item and getattr(checked.lookup(c.verifier.by_item), "is_reward", False):
+    _refuse(c, "verifier.by_item", "a verifier, which gives numbers in [0, 1]; a reward function "
+            "gives rewards of steps (verifier.step_rewards)")
   if c.environment.name is not None:
     options = {k: v for k, v in c.environment.to_dict().items() if k != "name"}
     return runner.check(c.environment.name, options, c.episodes.workers)
@@ -122,7 +128,9 @@ def verifiers(c: keys.Config) -> dict[str, str]:
       *((f"eval.sets.{name}.verifier", filter(None, [build_prompts.find_verifier(c, name)]))
         for name in c.eval.sets),
       ("verifier.scores", c.verifier.scores), ("verifier.step_rewards", c.verifier.step_rewards),
-      ("verifier.steps", steps), ("eval.prm_sets", sets)) for path in paths}
+      ("verifier.steps", steps),
+      ("verifier.by_item", filter(None, [c.verifier.by_item])),
+      ("eval.prm_sets", sets)) for path in paths}
 
 
 def _check_rollouts(c: keys.Config, methods: methods_lib.Methods) -> None:
@@ -292,7 +300,7 @@ def _check_steps(c: keys.Config, methods: methods_lib.Methods) -> None:
     _require_off(c, "without train_prm.labels", {"train_prm.balanced": False})
   if c.rollouts.step_separator is not None: return
   needing = [f"{key}={path!r}" for path, key in verifiers(c).items()
-             if not key.startswith(("verifier.scores", "eval.sets."))]
+             if not key.startswith(("verifier.scores", "verifier.by_item", "eval.sets."))]
   if c.train_prm.labels is not None: needing.append("train_prm.labels")
   needing += [f"rewards.{term}.granularity='step'" for term, spec in c.rewards.items()
               if spec.get("granularity") == "step"]
@@ -385,7 +393,7 @@ def _make_example(c: keys.Config, methods: methods_lib.Methods) -> records.Batch
   It has the fields of the plan, and those that methods require from an update.
   """
   sizes = dict(B=_FEW * c.rollouts.per_prompt, T=_FEW, E=len(c.verifier.scores),
-               Z=max(len(c.verifier.step_rewards), 1), M=_FEW, J=_FEW, K=_FEW,
+               Z=max(len(c.verifier.step_rewards), 1), I=c.verifier.max_items, M=_FEW, J=_FEW, K=_FEW,
                V=_FEW)
   tried = (*methods.readers().values(), methods.prm, methods.auxiliary, methods.filter_groups)
   names = [*(f.name for f in plan_lib.plan_fields(c, methods)),

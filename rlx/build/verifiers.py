@@ -55,7 +55,8 @@ def prompt_rows_of(c: keys.Config, methods: methods_lib.Methods, tokenizer: toke
     ValueError: a verifier reads a field that nothing computes on the host.
   """
   paths = dict.fromkeys([*(p.verifier for p in prompts if p.verifier), *c.verifier.scores,
-                         *filter(None, [c.verifier.steps]), *c.verifier.step_rewards])
+                         *filter(None, [c.verifier.steps, c.verifier.by_item]),
+                         *c.verifier.step_rewards])
   read = {path: wanted for path in paths if (wanted := pool_.fields_of(path))}
   declared = fields.table(*dict.fromkeys(inspect.getmodule(pool_.lookup(path)) for path in read))
   planned = fields.plan(
@@ -74,7 +75,7 @@ def resources_of(c: keys.Config, planned: Sequence[fields.Field],
                  tokenizer: tokenizer_io.Tokenizer, verifiers: outcomes.Verifiers,
                  prompts: Sequence[records.Prompt]) -> dict[str, Any]:
   """{name: value} that the producers of host fields read, see stages/host_fields.py."""
-  resources = dict(tokenizer=tokenizer, verify=verifiers.scores, verify_steps=verifiers.steps)
+  resources = dict(tokenizer=tokenizer, verify=verifiers.scores, verify_lists=verifiers.lists)
   if any("answer_ids" in f.reads for f in planned):
     resources["answer_ids"] = _answer_ids(c, tokenizer, prompts)
   return resources

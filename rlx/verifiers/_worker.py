@@ -48,9 +48,9 @@ def load(functions, path, pickled):
 def run(fn, prompt, text, memory_mb=None):
   """Returns (verdict, kind of error or None, message or None) of one completion.
 
-  The verdict of a verifier of steps is a list, in which NaN is not an error. A reward function
-  gets a list of texts and gives a list of rewards, see reward_function.py; a batch verifier gets
-  a list of prompts too and gives a list of such results. With `memory_mb`,
+  The verdict of a verifier of steps or items is a list, in which NaN is not an error unless all
+  are. A reward function gets a list of texts and gives a list of rewards, see reward_function.py; a
+  batch verifier gets a list of prompts too and gives a list of such results. With `memory_mb`,
   the address space may grow by that much during the call (Linux only).
   """
   if memory_mb is None or sys.platform != "linux": return _verdict(fn, prompt, text)
@@ -102,8 +102,9 @@ def _verdict(fn, prompt, text):
     kind = ("memory" if isinstance(e, MemoryError) else
             "import" if isinstance(e, ImportError) else "exception")
     return math.nan, kind, f"{type(e).__name__}: {str(e)[:200]}"
-  if not is_list and math.isnan(verdict): return math.nan, "unknown", None
-  if any(v < 0 or v > 1 for v in (verdict if is_list else [verdict])):
+  values = verdict if is_list else [verdict]
+  if values and all(map(math.isnan, values)): return math.nan, "unknown", None
+  if any(v < 0 or v > 1 for v in values):
     return math.nan, "exception", f"verdict {verdict} is not in [0, 1]"
   return verdict, None, None
 

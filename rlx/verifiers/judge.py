@@ -208,9 +208,9 @@ _CHAT = _Single(("url", "function"), (
       "yes, if the answer agrees with the reference; Verdict {nonce}: no, if it does not."))
 _FUNCTION = dataclasses.replace(_CHAT, needs=("function",))
 _RUBRIC = _Items(("url", "function"), (
-    "Which criteria does an answer to a question meet? Question, criteria and answer" + _ABOUT
-    + _block("question") + _block("criteria", "items") + _block("answer") + _REASON
-    + "Your reply ends with one line for each criterion, in this form, with the number of the "
+    "Which criteria does an answer to a question meet? Question, reference, criteria and answer"
+    + _ABOUT + _block("question") + _block("reference") + _block("criteria", "items")
+    + _block("answer") + _REASON + "Your reply ends with one line for each criterion, in this form, with the number of the "
       "criterion in the place of N: Verdict {nonce} N: yes, if the answer meets it; "
       "Verdict {nonce} N: no, if it does not."), ("answer", "items"))
 _PAIRS = _Group(("url", "function"), (

@@ -180,12 +180,12 @@ class Pool:
     """
     return np.array(self._run(prompts, texts, float), np.float64)
 
-  def verify_steps(self, prompts: Sequence["records.Prompt"], texts: Sequence[str]) -> list:
-    """Returns as `verify`, for verifiers that check each step of a completion.
+  def verify_lists(self, prompts: Sequence["records.Prompt"], texts: Sequence[str]) -> list:
+    """Returns as `verify`, for verifiers that give a number for each step or part of a completion.
 
     Returns:
       a list of verdicts for each text, in which NaN is unknown. The list is empty if all of
-      them are unknown. It is replaced by a number for all steps if the completion made its
+      them are unknown. It is replaced by a number for all of them if the completion made its
       verifier fail: 0.0, or the lowest of a reward function.
     """
     return [[] if isinstance(v, float) and math.isnan(v) else v
@@ -208,7 +208,7 @@ class Pool:
       if error is None and not isinstance(verdict, kind):
         raise ValueError(f"verifier {prompts[i].verifier!r} gives a "
                          f"{type(verdict).__name__}, not a {kind.__name__}: those of "
-                         "verifier.steps give a list, all others a number.")
+                         "verifier.steps and verifier.by_item give a list, all others a number.")
       is_unknown = error is not None and math.isnan(verdict)
       if error is not None: (self.errors if is_unknown else self.failures)[error] += 1
       if message is not None: self.last_error = message

@@ -32,24 +32,27 @@ JUDGE = base.get_config().verifier.judge.to_dict() | dict(
     function="tests.verifiers.completions:judged", template="{answer}", named=dict(
         rubric=dict(function="tests.verifiers.completions:judged_items"),
         pairs=dict(reads="yes_no", both_orders=False)))
-RUBRIC = records.Prompt("r", "Why?", "so", "judge.rubric/rubric", dict(items=[dict(name="a")]))
+JUDGED = records.Prompt("r", "Why?", "so", "judge.rubric/rubric", dict(items=[dict(name="a")]))
 PAIRS = records.Prompt("w", "Why?", "so", "judge.pairs/pairs")
 TALK = records.Prompt("t", "Why?", "so", meta=dict(phrases=dict(known=["wait"], full=1)))
+RUBRIC = records.Prompt("r", "What is 8 * 9?", "72", meta=dict(items=[
+    dict(name="right", verifier="math_answer.final"), dict(name="boxed", verifier="format.boxed")]))
 # {prompt: (a right completion, verifiers that accept it)}; judge.chat would ask a server.
 ACCEPTED = (
     (CHAIN, "5#5", "chain.answer chain.form chain.milestones chain.step_share chain.steps "
-     "chain.recoverable"),
-    (CODE, "print(72)", "code_tests.passed code_tests.fraction"),
+     "chain.recoverable chain.checks"),
+    (CODE, "print(72)", "code_tests.passed code_tests.fraction code_tests.tests"),
     (MATH, "<think>a</think><answer>b</answer>", "format.tags format.length format.ascii_share"),
     (MATH, r"\boxed{72}", "format.boxed math_answer.boxed math_answer.final"),
     (GYM, "Answer: 72", "gym_task.answer"), (GYM, r"\boxed{72}", "gym_task.boxed"),
     (GYM, "72", "gym_task.last_line"), (MATH, "yes", "judge.function"),
-    (RUBRIC, "yes", "judge.rubric"), (PAIRS, "yes", "judge.pairs"),
-    (TALK, "wait", "phrases.reasoning"))
+    (JUDGED, "yes", "judge.rubric"), (PAIRS, "yes", "judge.pairs"),
+    (TALK, "wait", "phrases.reasoning"), (RUBRIC, r"\boxed{72}", "items.verdicts"))
 GOOD = {path: (prompt, text) for prompt, text, paths in ACCEPTED for path in paths.split()}
 GOOD["judge.chat"] = None
-OF_STEPS = ("chain.steps", "chain.recoverable")  # Lists, a verdict per step.
-RAISES = ("math_answer", "gym_task", "judge")  # What the answer cannot be read from is no verdict.
+OF_STEPS = ("chain.steps", "chain.recoverable", "chain.checks",
+            "code_tests.tests", "items.verdicts")  # Lists, a verdict per step or item.
+RAISES = ("math_answer", "gym_task", "judge", "items")  # What the answer cannot be read from is no verdict.
 # Of an adversary, or whatever hypothesis thinks of: any code point, surrogates too.
 TEXTS = st.one_of(st.text(st.characters(exclude_categories=())),
                   st.randoms(use_true_random=False).map(completions.draw))
@@ -190,7 +193,8 @@ def test_hostile_completions_cost_no_other_verdict(request, capsys):
   n = 20_000 if request.config.getoption("--soak") else 240
   rng = random.Random(0)
   paths = [p for p in GOOD if p not in OF_STEPS and not p.startswith("code_tests") and works(p)]
-  heavy = [p for p in GOOD if p.startswith("code_tests") and works(p)] or paths
+  heavy = [p for p in GOOD if p.startswith("code_tests") and p not in OF_STEPS
+           and works(p)] or paths
   pool = pool_lib.Pool(2, timeout_s=1.0, memory_gb=1.0, options=options(0.8))
   drawn, known, verdicts, start = [], {}, [], time.monotonic()
   try:

@@ -250,11 +250,11 @@ def test_verdicts_are_in_order_whatever_the_verifier(make, workers):
 def test_steps_are_judged_one_by_one(make, workers):
   pool = make(workers, timeout_s=10.0)
   prompts = [prompt("hostile.steps")] * 4 + [prompt("hostile.steps", "raise")]
-  assert pool.verify_steps(prompts, ["yes;no", "yes;raise", "nan", "", "raise"]) == [
+  assert pool.verify_lists(prompts, ["yes;no", "yes;raise", "nan", "", "raise"]) == [
       [1.0, 0.0], 0.0, [], [0.0], []]
   assert pool.failures == dict(exception=1) and pool.errors == dict(exception=1, unknown=1)
   with pytest.raises(ValueError, match="'hostile.calm' gives a float, not a list"):
-    pool.verify_steps([prompt("hostile.calm")], ["yes"])
+    pool.verify_lists([prompt("hostile.calm")], ["yes"])
   with pytest.raises(ValueError, match="'hostile.steps' gives a list, not a float"):
     pool.verify(prompts[:1], ["yes"])
 
