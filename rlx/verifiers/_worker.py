@@ -42,9 +42,9 @@ def load(functions, path, pickled):
 def run(fn, prompt, text, memory_mb=None):
   """Returns (verdict, kind of error or None, message or None) of one completion.
 
-  The verdict of a verifier of steps or parts is a list, in which NaN is not an error unless all are. A reward function
-  gets a list of texts and gives a list of rewards, see reward_function.py. With `memory_mb`,
-  the address space may grow by that much during the call (Linux only).
+  The verdict of a verifier of steps or items is a list, in which NaN is not an error unless all
+  are. A reward function gets a list of texts and gives a list of rewards, see reward_function.py.
+  With `memory_mb`, the address space may grow by that much during the call (Linux only).
   """
   if memory_mb is None or sys.platform != "linux": return _verdict(fn, prompt, text)
   hard = resource.getrlimit(resource.RLIMIT_AS)[1]
