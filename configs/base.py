@@ -478,7 +478,8 @@ def declared():
       # tests of a program (verifiers/items.py); None: there is none.
       by_item=placeholder(str),
       # What these items are, ({"name", "weight", ...}, ...), of prompts that do not say it.
-      default_items=Option((), Kind("a list of dicts, such as ({'name': 'brief'},)", items.are_rows)),
+      default_items=Option((), Kind("a list of dicts, such as ({'name': 'brief'},)",
+                                    items.are_rows)),
       max_items=Option(32, whole(1, 4096)),  # of a prompt; arrays have room for so many
       # Additional verifiers that score completions, such as ("format.boxed",).
       scores=(),

@@ -1,5 +1,5 @@
-"""Reinforcement Learning with Rubric Anchors (arXiv:2508.12790). The reward is a weighted mean of the
-scores of a rubric's items, in which each score saturates and a veto makes the whole 0.
+"""Reinforcement Learning with Rubric Anchors (arXiv:2508.12790). The reward is a weighted mean of
+the scores of a rubric's items, in which each score saturates and a veto makes the whole 0.
 
   rlx train papers/rubric_anchors workdir=DIR
   rlx train papers/rubric_anchors:smoke workdir=DIR

@@ -8,10 +8,10 @@ pass it, is added to the verdict. Both rewards have their own advantages.
   rlx train papers/verpo:smoke workdir=DIR
 
 Letters beside the values: P stated in the third version of the paper (Beyond Binary: Turning
-Partial Success into Dense Verifiable Rewards), O our choice. Differences from the paper: on the toy,
-checks of the intermediate results stand in for unit tests; base=code has the tests of its problems,
-which run once for the tests and, up to the first that fails, once for the verdict. There is only
-one turn.
+Partial Success into Dense Verifiable Rewards), O our choice. Differences from the paper: on the
+toy, checks of the intermediate results stand in for unit tests; base=code has the tests of its
+problems, which run once for the items and, up to the first that fails, once for the verdict. There
+is only one turn.
 
 Confidence in the formula: high.
 """

@@ -393,8 +393,8 @@ def _make_example(c: keys.Config, methods: methods_lib.Methods) -> records.Batch
   It has the fields of the plan, and those that methods require from an update.
   """
   sizes = dict(B=_FEW * c.rollouts.per_prompt, T=_FEW, E=len(c.verifier.scores),
-               Z=max(len(c.verifier.step_rewards), 1), I=c.verifier.max_items, M=_FEW, J=_FEW, K=_FEW,
-               V=_FEW)
+               Z=max(len(c.verifier.step_rewards), 1), I=c.verifier.max_items,
+               M=_FEW, J=_FEW, K=_FEW, V=_FEW)
   tried = (*methods.readers().values(), methods.prm, methods.auxiliary, methods.filter_groups)
   names = [*(f.name for f in plan_lib.plan_fields(c, methods)),
            *(name for fn in tried if fn for name in fn.required)]

@@ -17,7 +17,8 @@ def weighted(items_BI: Array, item_weight_BI: Array, item_veto_BI: Array, learn_
 
     s'_j = 1[s_j >= threshold]                       if there is a threshold, else s_j
     u_j  = (min(s'_j, level) + slope max(s'_j - level, 0)) / (level + slope (1 - level))
-    mean:  m = sum_j w_j u_j / sum_j max(w_j, 0)     all:  m = min_j of u_j (w_j > 0), 1 - u_j (w_j < 0)
+    mean:  m = sum_j w_j u_j / sum_j max(w_j, 0)
+    all:   m = min_j of u_j where w_j > 0 and 1 - u_j where w_j < 0
     r = m^power if every veto has s'_j > 0, else 0
 
   Parts of negative weight are faults: a mean with them can be below 0, where it has no power.

@@ -40,7 +40,8 @@ class Item(NamedTuple):
 def verdicts(prompt: "records.Prompt", text: str) -> list[float]:
   """Returns for each item of the prompt the verdict of the verifier that it names.
 
-    [{"name": "right", "verifier": "math_answer.final"}, {"name": "boxed", "verifier": "format.boxed"}]
+    [{"name": "right", "verifier": "math_answer.final"},
+     {"name": "boxed", "verifier": "format.boxed"}]
   """
   return [float(resolve.lookup("verifiers", row["verifier"], "verifier")(prompt, text))
           for row in declared(prompt) or ()]

@@ -52,7 +52,8 @@ GOOD = {path: (prompt, text) for prompt, text, paths in ACCEPTED for path in pat
 GOOD["judge.chat"] = None
 OF_STEPS = ("chain.steps", "chain.recoverable", "chain.checks",
             "code_tests.tests", "items.verdicts")  # Lists, a verdict per step or item.
-RAISES = ("math_answer", "gym_task", "judge", "items")  # What the answer cannot be read from is no verdict.
+# What the answer cannot be read from is no verdict.
+RAISES = ("math_answer", "gym_task", "judge", "items")
 # Of an adversary, or whatever hypothesis thinks of: any code point, surrogates too.
 TEXTS = st.one_of(st.text(st.characters(exclude_categories=())),
                   st.randoms(use_true_random=False).map(completions.draw))
