@@ -221,6 +221,15 @@ def test_what_judges_of_papers_say_on_the_toy(key, path, expected):
   for (given, *_), right in zip(results, expected): np.testing.assert_allclose(given, right)
 
 
+@pytest.mark.parametrize("claims", [4, 10, 40])
+def test_precision_alone_pays_for_saying_little(claims):
+  """One claim that is true, and a detailed answer of which nine in ten are."""
+  right = .9 * claims / 64
+  scores_BE = [[1 / 64, 1 / 64, 0.], [right, claims / 64, 0.]]
+  brief, detailed = rewards_of("factuality", scores_BE)["outcome"]
+  assert 1 / 1 > right * 64 / claims and detailed > brief
+
+
 def test_brpo_has_no_baseline():
   got_BT = advantages("writing_zero", [1., 0.], scores_BE=np.array([[.5], [0.]]))
   np.testing.assert_allclose(got_BT, [[0] * 4, [-1] * 4], atol=1e-6)

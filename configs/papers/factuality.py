@@ -18,9 +18,9 @@ Confidence in the formula: medium.
 from rlx.configs import base, quickstart
 
 CLAIMS = (
+    "a reward for precision alone makes answers short, the three terms together do not",
     "the rate of false claims falls by 23 percentage points while answers get more detailed and no "
     "less helpful",
-    "a reward for precision alone makes answers short",
 )
 MOST = 64.0
 TEMPLATE = (

@@ -139,7 +139,7 @@ def parse(reply: Reply, reads: str, full: float = 1.0,
   def value(of_item):
     if len(of_item) != 1: return math.nan
     (score, start), = of_item.items()
-    return _expected(reply, start, words) if probability and words else score
+    return _expect(reply, start, words) if probability and words else score
   values = [value(stated.get(n, {})) for n in ([None] if numbers is None else numbers)]
   if all(map(math.isnan, values)):
     raise errors.Unknown(f"no item has one verdict: {reply.content[-80:]!r}")
@@ -177,7 +177,7 @@ def _lines(content: str) -> Iterable[tuple[int, str]]:
     start += len(line)
 
 
-def _expected(reply, start, words):
+def _expect(reply, start, words):
   """The score that is expected of the token in which the verdict at a character begins."""
   if reply.tokens is None:
     raise errors.Unknown("the endpoint gives no logprobs; without them, leave "

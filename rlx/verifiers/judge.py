@@ -158,12 +158,12 @@ class _Group(_Form):
   def plan(self, prompt: "records.Prompt", texts: Sequence[str], options: Options) -> list[Request]:
     players = self._players(prompt, texts, options)
     return [_request(prompt, players[i], options, other=players[j])
-            for i, j in self._asked(players, len(texts), options)]
+            for i, j in self._list_asked(players, len(texts), options)]
 
   def read(self, prompt: "records.Prompt", texts: Sequence[str], options: Options,
            scores: Sequence[_endpoint.Scores]) -> list[float | list[float]]:
     players = self._players(prompt, texts, options)
-    stated = dict(zip(self._asked(players, len(texts), options), scores))
+    stated = dict(zip(self._list_asked(players, len(texts), options), scores))
     wins: dict[tuple[int, int], float] = {}
     for i, j in self._meetings(players, len(texts), options):
       orders = [stated[x] for x in ((i, j), (j, i)) if x in stated]
@@ -194,7 +194,7 @@ class _Group(_Form):
     if against == "answer": return [(i, n) for i in range(n)]
     return find_meetings(n, options["opponents"])
 
-  def _asked(self, players, n, options):
+  def _list_asked(self, players, n, options):
     """[(first, second)] of the requests."""
     return [order for i, j in self._meetings(players, n, options)
             if None not in (players[i], players[j]) and players[i] != players[j]
@@ -210,7 +210,8 @@ _FUNCTION = dataclasses.replace(_CHAT, needs=("function",))
 _RUBRIC = _Items(("url", "function"), (
     "Which criteria does an answer to a question meet? Question, reference, criteria and answer"
     + _ABOUT + _block("question") + _block("reference") + _block("criteria", "items")
-    + _block("answer") + _REASON + "Your reply ends with one line for each criterion, in this form, with the number of the "
+    + _block("answer") + _REASON
+    + "Your reply ends with one line for each criterion, in this form, with the number of the "
       "criterion in the place of N: Verdict {nonce} N: yes, if the answer meets it; "
       "Verdict {nonce} N: no, if it does not."), ("answer", "items"))
 _PAIRS = _Group(("url", "function"), (
@@ -344,7 +345,7 @@ def _problem(options, form_name):
   options = _complete(form, options)
   fn, env, template, reads = (options[k] for k in ("function", "api_key_env", "template", "reads"))
   has_url, words = _has_url(form, options), _replies.words_of(options["reads"])
-  has_items, is_fenced = "items" in form.slots, len(_fenced(template)) == sum(
+  has_items, is_fenced = "items" in form.slots, len(_find_fenced(template)) == sum(
       template.count(slot) for slot in ("{answer}", "{other}"))
   try:
     groups = re.compile(reads).groups
@@ -383,7 +384,7 @@ def _problem(options, form_name):
   return next(((key, options[key], allowed) for key, ok, allowed in checks if not ok), None)
 
 
-def _fenced(template):
+def _find_fenced(template):
   """The answers that stand on lines of their own, between two lines that contain the nonce."""
   return re.findall(r"^.*{nonce}.*\n{(?:answer|other)}\n(?=.*{nonce})", template, re.MULTILINE)
 
