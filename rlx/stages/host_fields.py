@@ -142,9 +142,9 @@ def items(prompts: Prompts, texts: Sequence[str], verify_lists: Verify, *, verif
   A prompt that does not say how many items it has, has those of the longest list of the batch.
   """
   lists = verify_lists(verifier, prompts, texts)
-  counts = {p.id: len(items_lib.declared(p) or "1") for p in prompts}
+  counts = {p.id: len(items_lib.get_rows(p) or "1") for p in prompts}
   for p, values in zip(prompts, lists):
-    if items_lib.declared(p) is None and isinstance(values, list):
+    if items_lib.get_rows(p) is None and isinstance(values, list):
       counts[p.id] = max(counts[p.id], len(values))
   if (most := max(counts.values())) > max_items:
     raise ValueError(f"verifier.max_items={max_items}: {verifier} gave {most} items for a "

@@ -74,10 +74,10 @@ class Verifiers:
     if prompt.verifier != self._items:
       # Without steps the list is empty, and also where it is unknown.
       if not text and not values: return 0.0
-      return items_lib.weighted_mean(items_lib.Item("", 1.0, x) for x in values)
-    rows = items_lib.declared(prompt)
+      return items_lib.average(items_lib.Item("", 1.0, x) for x in values)
+    rows = items_lib.get_rows(prompt)
     if rows and len(rows) != len(values): return np.nan
-    return items_lib.weighted_mean(items_lib.read(prompt, values))
+    return items_lib.average(items_lib.read(prompt, values))
 
   def _share_work(self, verify: Callable, prompts: Sequence[records.Prompt], texts: Sequence[str],
                   rows: Sequence[int] | np.ndarray) -> list:

@@ -44,14 +44,14 @@ def verdicts(prompt: "records.Prompt", text: str) -> list[float]:
      {"name": "boxed", "verifier": "format.boxed"}]
   """
   return [float(resolve.lookup("verifiers", row["verifier"], "verifier")(prompt, text))
-          for row in declared(prompt) or ()]
+          for row in get_rows(prompt) or ()]
 
 
 def _inspect(prompts, unsafe=False):
   """Why the items of prompts cannot be judged by `verdicts`; see inspect_prompts of build."""
   del unsafe
   def find_problem(prompt):
-    rows = declared(prompt)
+    rows = get_rows(prompt)
     if not isinstance(rows, list) or not rows: return "it has no items that name verifiers"
     for row in rows:
       try:
@@ -65,14 +65,14 @@ def _inspect(prompts, unsafe=False):
 vars(verdicts)["inspect"] = _inspect
 
 
-def declared(prompt: "records.Prompt") -> list[dict] | None:
+def get_rows(prompt: "records.Prompt") -> list[dict] | None:
   """What a prompt says of the items of its verdicts; None: nothing."""
   return prompt.meta.get("items")
 
 
 def read(prompt: "records.Prompt", values: Sequence[float]) -> list[Item]:
   """The items of the verdict of a completion, of as many values as the prompt has items."""
-  rows = declared(prompt) or [dict(name=f"item {i + 1}") for i in range(len(values))]
+  rows = get_rows(prompt) or [dict(name=f"item {i + 1}") for i in range(len(values))]
   items = []
   for row, value in zip(rows, values, strict=True):
     if row.get("threshold") is not None and not math.isnan(value):
@@ -81,7 +81,7 @@ def read(prompt: "records.Prompt", values: Sequence[float]) -> list[Item]:
   return items
 
 
-def weighted_mean(items: Iterable[Item]) -> float:
+def average(items: Iterable[Item]) -> float:
   """sum_j w_j s_j / sum_j max(w_j, 0) over the known items; NaN without any of weight above 0."""
   known = [x for x in items if not math.isnan(x.value)]
   weight = sum(max(x.weight, 0.0) for x in known)
@@ -96,7 +96,7 @@ def find_problem(prompt: "records.Prompt", most: int,
     most: items at most (`verifier.max_items`).
     count: `count_items` of the verifier; None: it has none.
   """
-  rows, given = declared(prompt), count and count(prompt)
+  rows, given = get_rows(prompt), count and count(prompt)
   n = given or 0
   if rows is not None:
     if not are_rows(rows) or not rows: return f"items={rows!r:.60}: a list of dicts"

@@ -31,7 +31,7 @@ def prompt(id_="p", named=None):
     ([nan, 1., 1., 1.], NAMED, (-1 + 1 + 1) / 2),  # What is unknown counts nowhere.
     ([nan, 1., nan, nan], NAMED, nan), ([1., .5], None, .75), ([], None, nan)])
 def test_the_mean_of_items(values, named, expected):
-  np.testing.assert_allclose(items.weighted_mean(items.read(prompt(named=named), values)), expected)
+  np.testing.assert_allclose(items.average(items.read(prompt(named=named), values)), expected)
 
 
 @pytest.mark.parametrize("named, count, problem", [
