@@ -41,13 +41,17 @@ STEPS = {"capo", "clip_delta", "fapo", "gdpo", "pav", "pure", "reasonflux", "rsb
 TURNS = {"ftrl", "gigpo", "gra", "igpo", "oprl", "ppr_renorm", "prs"}
 ANSWERS = {"crew", "dro_r3", "ema_std_filter", "jepo", "ll_rew", "nover", "rlpr", "verifree",
            "vr_cli"}
+JUDGES = {"clarity", "factuality", "hybrid_rewards", "orbit", "pairwise_rl", "search_gen_v",
+          "soft_verdicts", "writing_zero"}
 WORDS = {"co_reward", "r_horizon", "laser", "lanser"}
 # What a base cannot do.
 REFUSED = dict(
-    toy={"synlogic"}, gsm8k=STEPS | TURNS | WORDS | {"opd", "tinyv", "ver_pitfall"},
-    math=STEPS | TURNS | WORDS | {"rl_plus"}, code=STEPS | TURNS | WORDS | {"fmt_len"},
-    tools=STEPS | ANSWERS | WORDS | {
-        "dars", "dph", "opd", "red", "rl_plus", "synlogic", "tinyv", "ver_pitfall"})
+    toy={"synlogic"}, gsm8k=STEPS | TURNS | WORDS | {"opd", "tinyv", "ver_pitfall", "verpo"},
+    math=STEPS | TURNS | WORDS | {"rl_plus", "verpo"},
+    code=STEPS | TURNS | WORDS | JUDGES | {"fmt_len"},
+    tools=STEPS | ANSWERS | WORDS | JUDGES | {
+        "dars", "dph", "opd", "red", "rl_plus", "synlogic", "tinyv", "ver_pitfall",
+        "verpo"})
 
 
 def differences(config):
