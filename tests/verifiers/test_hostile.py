@@ -30,6 +30,8 @@ GYM = records.Prompt("g", "70 + 2 =", "72", meta=dict(
 JUDGE = dict(url=None, function="tests.verifiers.completions:judged", template="{answer}",
              reads="yes_no", full=1.0)
 TALK = records.Prompt("t", "Why?", "so", meta=dict(phrases=dict(known=["wait"], full=1)))
+RULES = records.Prompt("i", "Why?", '"so"', meta=dict(items=[
+    dict(name="startend:quotation"), dict(name="detectable_format:json_format")]))
 # {prompt: (a right completion, verifiers that accept it)}; judge.chat would ask a server.
 ACCEPTED = (
     (CHAIN, "5#5", "chain.answer chain.form chain.milestones chain.step_share chain.steps "
@@ -39,10 +41,13 @@ ACCEPTED = (
     (MATH, r"\boxed{72}", "format.boxed math_answer.boxed math_answer.final"),
     (GYM, "Answer: 72", "gym_task.answer"), (GYM, r"\boxed{72}", "gym_task.boxed"),
     (GYM, "72", "gym_task.last_line"), (MATH, "yes", "judge.function"),
-    (TALK, "wait", "phrases.reasoning"))
+    (TALK, "wait", "phrases.reasoning"),
+    (RULES, '"so"', " ".join(f"instructions.{kind}{form}" for kind in ("items", "share", "followed")
+                             for form in ("", "_loose"))))
 GOOD = {path: (prompt, text) for prompt, text, paths in ACCEPTED for path in paths.split()}
 GOOD["judge.chat"] = None
-OF_STEPS = ("chain.steps", "chain.recoverable")  # Lists, a verdict per step.
+# Lists, a verdict per step or item.
+OF_STEPS = ("chain.steps", "chain.recoverable", "instructions.items", "instructions.items_loose")
 RAISES = ("math_answer", "gym_task", "judge")  # What the answer cannot be read from is no verdict.
 # Of an adversary, or whatever hypothesis thinks of: any code point, surrogates too.
 TEXTS = st.one_of(st.text(st.characters(exclude_categories=())),
