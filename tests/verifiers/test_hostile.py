@@ -34,6 +34,8 @@ RULES = records.Prompt("i", "Why?", '"so"', meta=dict(items=[
     dict(name="startend:quotation"), dict(name="detectable_format:json_format")]))
 CALLS = records.Prompt("t", "?", "", meta=dict(calls=[dict(name="a", parameters=dict(x=1))]))
 CALL = '<tool_call>{"name": "a", "parameters": {"x": 1}}</tool_call>'
+QUERY = records.Prompt("q", "?", "select a from t", meta=dict(
+    databases=[dict(t=dict(columns=["a"], rows=[[72]]))]))
 # {prompt: (a right completion, verifiers that accept it)}; judge.chat would ask a server.
 ACCEPTED = (
     (CHAIN, "5#5", "chain.answer chain.form chain.milestones chain.step_share chain.steps "
@@ -45,13 +47,15 @@ ACCEPTED = (
     (GYM, "72", "gym_task.last_line"), (MATH, "yes", "judge.function"),
     (TALK, "wait", "phrases.reasoning"),
     (CALLS, CALL, "tool_calls.matched tool_calls.exact tool_calls.score tool_calls.items"),
+    (QUERY, "```sql\nselect a from t\n```", " ".join(f"sql_query.{part}" for part in (
+        "equal", "runs", "schema", "ngrams", "score", "items"))),
     (RULES, '"so"', " ".join(f"instructions.{kind}{form}" for kind in ("items", "share", "followed")
                              for form in ("", "_loose"))))
 GOOD = {path: (prompt, text) for prompt, text, paths in ACCEPTED for path in paths.split()}
 GOOD["judge.chat"] = None
 # Lists, a verdict per step or item.
 OF_STEPS = ("chain.steps", "chain.recoverable", "instructions.items", "instructions.items_loose",
-            "tool_calls.items")
+            "tool_calls.items", "sql_query.items")
 RAISES = ("math_answer", "gym_task", "judge")  # What the answer cannot be read from is no verdict.
 # Of an adversary, or whatever hypothesis thinks of: any code point, surrogates too.
 TEXTS = st.one_of(st.text(st.characters(exclude_categories=())),
