@@ -55,7 +55,7 @@ ROWS = dict(
     {set_.dataset: functools.partial(public_rows, name)
      for name, set_ in reversed(sets.list_sets().items())},
     chain=chain_rows, chain_horizon=chain_rows, chain_pairs=chain_rows, instructions=made_rows,
-    jsonl=qa, tool_calls=made_rows,
+    decisions=made_rows, facts=made_rows, jsonl=qa, tool_calls=made_rows,
     reasoning_gym=gym_rows, tfds=qa)
 
 

@@ -36,6 +36,9 @@ CALLS = records.Prompt("t", "?", "", meta=dict(calls=[dict(name="a", parameters=
 CALL = '<tool_call>{"name": "a", "parameters": {"x": 1}}</tool_call>'
 QUERY = records.Prompt("q", "?", "select a from t", meta=dict(
     databases=[dict(t=dict(columns=["a"], rows=[[72]]))]))
+LABEL = records.Prompt("l", "?", "yes", meta=dict(
+    labels=["yes", "no"], refuse=False, path=["yes"], sources=["yes"], characters=3,
+    points=[[["yes"]]]))
 # {prompt: (a right completion, verifiers that accept it)}; judge.chat would ask a server.
 ACCEPTED = (
     (CHAIN, "5#5", "chain.answer chain.form chain.milestones chain.step_share chain.steps "
@@ -49,13 +52,17 @@ ACCEPTED = (
     (CALLS, CALL, "tool_calls.matched tool_calls.exact tool_calls.score tool_calls.items"),
     (QUERY, "```sql\nselect a from t\n```", " ".join(f"sql_query.{part}" for part in (
         "equal", "runs", "schema", "ngrams", "score", "items"))),
+    (LABEL, "yes", "labels.label labels.score labels.items labels.refusal coverage.points "
+     "coverage.path coverage.quotes"),
+    (MATH, "Confidence: 100%", "confidence.stated confidence.form"),
     (RULES, '"so"', " ".join(f"instructions.{kind}{form}" for kind in ("items", "share", "followed")
                              for form in ("", "_loose"))))
 GOOD = {path: (prompt, text) for prompt, text, paths in ACCEPTED for path in paths.split()}
 GOOD["judge.chat"] = None
 # Lists, a verdict per step or item.
 OF_STEPS = ("chain.steps", "chain.recoverable", "instructions.items", "instructions.items_loose",
-            "tool_calls.items", "sql_query.items")
+            "tool_calls.items", "sql_query.items",
+            "labels.items")
 RAISES = ("math_answer", "gym_task", "judge")  # What the answer cannot be read from is no verdict.
 # Of an adversary, or whatever hypothesis thinks of: any code point, surrogates too.
 TEXTS = st.one_of(st.text(st.characters(exclude_categories=())),
