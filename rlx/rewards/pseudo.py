@@ -40,10 +40,11 @@ def confident(answer_PG: Array, sampler_logps_BT: Array, learn_PG: Array, learn_
   Smaller subgroups s have more different labels, and so less agreement on one wrong answer.
 
   Source: "Beyond Majority Voting: Towards Fine-grained and More Reliable Reward Signal for Test-Time
-  Reinforcement Learning", as in its released code (szu-tera/SCOPE, grouputils.py). Differs from the
-  code: the confidence is that of the drawn tokens, and not of the most likely ones at each step of
-  the reasoning; a subgroup votes itself, and not a random sample of the whole group; their number is
-  given, and not chosen by reward and diversity. Of equal sums the answer given first wins.
+  Reinforcement Learning" (Wang et al. 2025, arXiv:2512.15146), as in its released code
+  (szu-tera/SCOPE, grouputils.py). Differs from the code: the confidence is that of the drawn tokens,
+  and not of the most likely ones at each step of the reasoning; a subgroup votes itself, and not a
+  random sample of the whole group; their number is given, and not chosen by reward and diversity. Of
+  equal sums the answer given first wins.
 
   Args:
     answer_PG: int, equal where answers are; -1 has no vote and gets 0.

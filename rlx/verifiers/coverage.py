@@ -25,7 +25,7 @@ def points(prompt: "records.Prompt", text: str) -> float:
   subsequence. `meta["points"]` has a list for every point, of lists of keywords; `prompt.answer` is
   the reference. Keywords are whole words, in any case.
 
-  Source: the content reward of RLVRR ("From Verifiable Dot to Reward Chain"), as in its released
+  Source: the content reward of RLVRR (Jiang et al. 2026, arXiv:2601.18533), as in its released
   code (YJiangcm/RLVRR, reward_fn.py), whose length penalty has the weight 0. Differs from the code:
   a wording that occurs neither in the answer nor in the reference counts 0 here, too, but one of no
   keywords is refused; of two keywords that lie in each other the longer one counts. The checks of
@@ -47,8 +47,7 @@ def path(prompt: "records.Prompt", text: str) -> float:
   relations of a path through a knowledge graph; n of them are in the completion, thoughts included.
   Of S sentences and lines that are not empty, S' are different: s is multiplied by S' / S.
 
-  Source: the path reward of "Knowledge Graphs are Implicit Reward Models: Path-Derived Signals Enable
-  Compositional Reasoning". Differs from the paper: its least number of hits and its penalty are not
+  Source: the path reward of "Knowledge Graphs are Implicit Reward Models" (arXiv:2601.15160). Differs from the paper: its least number of hits and its penalty are not
   known; these are ours.
   """
   _check(prompt, "path")

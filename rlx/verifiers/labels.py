@@ -16,9 +16,9 @@ A label is stated by the last <answer></answer>, else by the last \boxed{}, else
 last "Answer:", "Label:", "Decision:" or "Verdict:" of a line, else by the last line; that has to be
 one of meta["labels"] and nothing else, apart from case, marks and a full stop.
 
-Sources: the terms of label, format and evidence for job applications ("A Mathematical Framework for
-Custom Reward Functions in Job Application Evaluation"), and of accuracy, format and length for
-moderation ("Scaling Reinforcement Learning for Content Moderation"). Differs from both: their weights
+Sources: the terms of label, format and evidence for job applications (Jain et al. 2025,
+arXiv:2511.16073), and of accuracy, format and length for moderation (Firooz et al. 2025,
+arXiv:2512.20061). Differs from both: their weights
 are not known and stand in meta["items"], and a rubric is left to a judge.
 """
 import functools
@@ -77,8 +77,7 @@ def refusal(prompt: "records.Prompt", text: str) -> float:
   It refuses if one of REFUSALS, or of meta["refusals"], stands in the first two lines behind the
   thoughts. An empty answer is neither: 0.0.
 
-  Source: the verifiable safety reward of AlphaAlign (Incentivizing Safety Alignment with Extremely
-  Simplified Reinforcement Learning). Differs from the paper: the phrases are ours; how helpful an answer to a harmless prompt is, is left to another reward.
+  Source: the verifiable safety reward of AlphaAlign (Zhang et al. 2025, arXiv:2507.14987). Differs from the paper: the phrases are ours; how helpful an answer to a harmless prompt is, is left to another reward.
   """
   if not isinstance(prompt.meta.get("refuse"), bool):
     raise errors.Unknown("meta['refuse'] says whether the prompt is to be refused: true or false")

@@ -16,13 +16,15 @@ NAMES = ("Ann", "Bo", "Cy", "Dee", "Eli", "Fay", "Gus", "Ida", "Jon", "Kai", "Lo
 RELATIONS = ("boss", "tutor", "doctor", "neighbour", "coach", "editor")
 
 
-def generate(seed, index, n_min=2, n_max=3, facts=8, verifier="labels.label", split="train"):
+def generate(seed, index, n_min=2, n_max=3, facts=8, tags=(), verifier="labels.label",
+             split="train"):
   """Draws the question of (seed, index): {"text", "answer", "verifier", "meta"}.
 
   Args:
     n_min, n_max: least and largest number of facts on the path, which is uniform.
     facts: number of facts in the text, at least n_max; no two have person and relation in common.
-    verifier: of labels.py or coverage.py.
+    tags: of the blocks of a completion, which `format.tags` reads.
+    verifier: of labels.py or coverage.py. For coverage.points the answer is the path in words.
     split: "train" or "test".
   """
   rng = generated.start("facts", seed, index, split)
@@ -44,9 +46,11 @@ def generate(seed, index, n_min=2, n_max=3, facts=8, verifier="labels.label", sp
     asked = " ".join(f"the {relation} of" for _, relation, _ in reversed(steps))
     text = f"{' '.join(listed)} Who is {asked} {people[0]}?"
     if generated.split_of(text) == split:
-      return dict(text=text, answer=people[-1], verifier=verifier, meta=dict(
+      answer = " ".join(path) if verifier == "coverage.points" else people[-1]
+      return dict(text=text, answer=answer, verifier=verifier, meta=dict(
           labels=list(NAMES), path=path, evidence=path, sources=listed, hops=n,
-          points=[[[other, relation]] for other, relation, _ in steps]))
+          points=[[[other, relation]] for other, relation, _ in steps]) | (
+              dict(format=dict(tags=list(tags))) if tags else {}))
 
 
 prompts = functools.partial(generated.prompts, "facts", generate)

@@ -33,13 +33,14 @@ TOOLS = {
                lambda r: dict(text=f"call {r.choice(CITIES)}", hour=r.randint(0, 23)))}
 
 
-def generate(seed, index, n_min=1, n_max=2, tools=tuple(TOOLS), verifier="tool_calls.matched",
+def generate(seed, index, n_min=1, n_max=2, tools=tuple(TOOLS), tags=(), verifier="tool_calls.matched",
              split="train"):
   """Draws the request of (seed, index): {"text", "answer", "verifier", "meta"}.
 
   Args:
     n_min, n_max: least and largest number of calls, which is uniform.
     tools: which of TOOLS, each equally likely; all are described.
+    tags: of the blocks of a completion, which `format.tags` reads.
     verifier: one of verifiers/tool_calls.py.
     split: "train" or "test".
   """
@@ -60,7 +61,8 @@ def generate(seed, index, n_min=1, n_max=2, tools=tuple(TOOLS), verifier="tool_c
     if generated.split_of(text) == split:
       lines = "\n".join(map(json.dumps, calls))
       return dict(text=text, answer=f"<tool_call>\n{lines}\n</tool_call>", verifier=verifier,
-                  meta=dict(calls=calls, items=tool_calls.describe_items(calls)))
+                  meta=dict(calls=calls, items=tool_calls.describe_items(calls)) | (
+                      dict(format=dict(tags=list(tags))) if tags else {}))
 
 
 prompts = functools.partial(generated.prompts, "tool_calls", generate)
