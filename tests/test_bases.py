@@ -48,7 +48,7 @@ DOMAINS = {"alpha_align", "high_precision_if", "if_decorator", "job_application"
            "toolrl"}
 # What a base cannot do.
 REFUSED = dict(
-    toy={"synlogic"} | DOMAINS, domains=STEPS | TURNS | WORDS | ANSWERS | {"opd"}, gsm8k=STEPS | TURNS | WORDS | {"opd", "tinyv", "ver_pitfall"},
+    toy={"synlogic"} | DOMAINS, domains=STEPS | TURNS | WORDS | ANSWERS, gsm8k=STEPS | TURNS | WORDS | {"opd", "tinyv", "ver_pitfall"},
     math=STEPS | TURNS | WORDS | {"rl_plus"}, code=STEPS | TURNS | WORDS | {"fmt_len"},
     tools=STEPS | ANSWERS | WORDS | DOMAINS | {
         "dars", "dph", "opd", "red", "rl_plus", "synlogic", "tinyv", "ver_pitfall"})

@@ -1,13 +1,13 @@
-"""Made tasks of a domain that a rule checks, with a chat model: instructions, tool calls, SQL, labels.
+"""Made tasks of a domain that a rule checks, such as instructions or SQL, with a chat model.
 
   rlx train papers/grpo base=domains model.path=hf:Qwen/Qwen2.5-0.5B-Instruct
   rlx train papers/toolrl base=domains:lora model.path=hf:Qwen/Qwen2.5-1.5B-Instruct
 
-The base itself has writing tasks with instructions (rlx/prompts/datasets/instructions.py). Papers on
-a domain use `grpo` of this module, which puts their data set in place of it. Meant for one GPU with
-80 GB and models up to about 1.5B parameters. It has not been run at that size, so there is neither a
-time nor a figure to expect. Rows are made from a seed and need no download; docs/data.md has the
-columns for rows of your own.
+The base itself has writing tasks with instructions (rlx/prompts/datasets/instructions.py). Papers
+on a domain use `grpo` of this module, which puts their data set in its place. Meant for one GPU
+with 80 GB and models up to about 1.5B parameters. It has not been run at that size, so there is
+neither a time nor a figure to expect. Rows are made from a seed and need no download; docs/data.md
+has the columns for rows of your own.
 """
 from rlx.configs import base, bases, quickstart
 

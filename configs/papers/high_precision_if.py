@@ -22,6 +22,6 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = domains.grpo(arg, "instructions", "Follow all instructions exactly. Reply with the text alone.",
+  c = domains.grpo(arg, "instructions", "Follow all instructions exactly, with the text alone.",
                    verifier="instructions.followed")   # P
   return c

@@ -24,6 +24,6 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = domains.grpo(arg, "instructions", "Follow all instructions exactly. Reply with the text alone.",
+  c = domains.grpo(arg, "instructions", "Follow all instructions exactly, with the text alone.",
                    verifier="instructions.followed", n_min=2, n_max=5)   # C all of them; O 2 to 5
   return c

@@ -22,7 +22,7 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = domains.grpo(arg, "instructions", "Think in <think></think> first, then follow all instructions "
+  c = domains.grpo(arg, "instructions", "Think in <think></think>, then follow all instructions "
                    "exactly and reply with the text alone.", verifier="instructions.share",    # P
                    n_min=2, n_max=4)                                                          # O
   return c

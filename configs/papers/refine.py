@@ -23,8 +23,8 @@ CLAIMS = (
 
 def get_config(arg=""):
   c = domains.grpo(
-      arg, "facts", "Reply with <plan></plan>, <think></think>, <answer></answer> with the name alone, "
-      "and <confidence></confidence> with how sure you are, from 0% to 100%.",
+      arg, "facts", "Reply with <plan></plan>, <think></think>, <answer></answer> with the name "
+      "alone, and <confidence></confidence> with how sure you are, from 0% to 100%.",
       tags=("plan", "think", "answer", "confidence"))                                         # O
   c.verifier.scores = ("confidence.stated", "confidence.form", "format.tags")                 # P
   c.rewards = dict(answer=dict(name="outcome.verdict", coef=1.0),                             # P, O
