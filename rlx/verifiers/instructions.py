@@ -25,7 +25,7 @@ response_language needs the package langdetect, whose draws have a fixed seed he
 import json
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rlx.verifiers import errors, thoughts
 

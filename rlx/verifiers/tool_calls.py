@@ -26,7 +26,7 @@ import collections
 import json
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rlx.verifiers import errors, format as format_lib, thoughts
 
@@ -61,7 +61,7 @@ def items(prompt: "records.Prompt", text: str) -> list[float]:
   """The parts of `PARTS` that `meta["items"]` names; all four without it.
 
   names, keys and values are averages over what the reference has, so that their mean with the
-  weights 1, N and P is `matched`. `describe_items` returns these weights.
+  weights 1, N and P is `matched`. prompts/datasets/tool_calls.py gives these weights.
   """
   gold, made = _read_reference(prompt), _read(thoughts.behind(text, prompt))
   parts = dict(format=_form(prompt, text), **_compare(gold, made))
@@ -81,20 +81,6 @@ def inspect(prompts: Sequence["records.Prompt"], unsafe: bool = False) -> list[t
   """
   del unsafe
   return [(_describe(p), None) for p in prompts]
-
-
-def describe_items(calls: Sequence[dict[str, Any]], *, form: float = 1.0,
-                   correct: float = 6.0) -> list[dict[str, Any]]:
-  """`meta["items"]` with which the weighted mean of `items` is the reward of ToolRL.
-
-  Args:
-    calls: the reference.
-    form, correct: weights of the form and of s / s_max.
-  """
-  weights = _weigh(_normalise(calls) or [])
-  total = sum(weights.values())
-  return [dict(name="format", weight=form)] + [
-      dict(name=name, weight=correct * weight / total) for name, weight in weights.items() if weight]
 
 
 for _fn in (matched, exact, items, score):

@@ -41,7 +41,7 @@ def test_matched(calls, s):
   # ToolRL: 6 s / s_max - 3 and 1 for the form, from -3 to 4.
   reward = 7 * tool_calls.score(PROMPT, text) - 3
   assert reward == pytest.approx(6 * s / 6 - 3 + bool(calls))
-  items = tool_calls.describe_items(TWO)
+  items = made._weigh(TWO)
   p = records.Prompt("t", "?", "", meta=dict(calls=list(TWO), items=items))
   mean = sum(i["weight"] * v for i, v in zip(items, tool_calls.items(p, text), strict=True))
   assert mean / sum(i["weight"] for i in items) == pytest.approx(tool_calls.score(PROMPT, text))

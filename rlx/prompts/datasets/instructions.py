@@ -8,16 +8,15 @@ those of IFEval (Zhou et al. 2023, arXiv:2311.07911) that suit a text of a few s
 `prompt.answer` is one that follows all of them.
 """
 import functools
-from types import SimpleNamespace
 
 from rlx.core import ranges
 from rlx.prompts import generated
-from rlx.verifiers import instructions
 
 TOPICS = ("river", "market", "engine", "garden", "window", "letter", "winter", "bridge", "forest",
           "captain", "museum", "island", "station", "kitchen", "teacher", "mountain")
+RELATIONS = "less than", "at least"
 WORDS = ("old", "quiet", "bright", "small", "famous", "green", "warm", "strange", "busy", "calm")
-# What each kind says of its arguments. The last ones leave no room for others.
+# What each kind says of its arguments.
 KINDS = {
     "keywords:existence": "Include the words {keywords}.",
     "keywords:forbidden_words": "Do not use the words {forbidden_words}.",
@@ -38,7 +37,10 @@ KINDS = {
     "change_case:english_capital": "Write in capital letters only.",
     "change_case:english_lowercase": "Write in lowercase letters only.",
     "punctuation:no_comma": "Do not use any commas."}
-_EXCLUDE = ({"change_case:english_capital", "change_case:english_lowercase"},)
+# Of each at most one is asked for, so that there is a text that follows all.
+_EXCLUDE = ({"change_case:english_capital", "change_case:english_lowercase"},
+            {"keywords:frequency", "keywords:letter_frequency", "length_constraints:number_words",
+             "length_constraints:number_sentences"})
 
 
 def generate(seed, index, n_min=1, n_max=3, kinds=tuple(KINDS), verifier="instructions.followed",
@@ -54,8 +56,9 @@ def generate(seed, index, n_min=1, n_max=3, kinds=tuple(KINDS), verifier="instru
   rng = generated.start("instructions", seed, index, split)
   if not kinds or set(kinds) - set(KINDS):
     raise ValueError(f"prompts.options.kinds={kinds!r}: one or more of {', '.join(KINDS)}.")
-  ranges.check("prompts.options.n_min", n_min, ranges.Range(1, len(kinds), is_whole=True))
-  ranges.check("prompts.options.n_max", n_max, ranges.Range(n_min, len(kinds), is_whole=True))
+  most = len(kinds) - sum(max(0, len(one_of & set(kinds)) - 1) for one_of in _EXCLUDE)
+  ranges.check("prompts.options.n_min", n_min, ranges.Range(1, most, is_whole=True))
+  ranges.check("prompts.options.n_max", n_max, ranges.Range(n_min, most, is_whole=True))
   while True:
     names = rng.sample(sorted(kinds), rng.randint(n_min, n_max))
     if any(len(one_of & set(names)) > 1 for one_of in _EXCLUDE): continue
@@ -63,8 +66,7 @@ def generate(seed, index, n_min=1, n_max=3, kinds=tuple(KINDS), verifier="instru
     items = [dict(name=name, weight=1.0, **_draw(rng, name, topic, others)) for name in names]
     said = " ".join(_say(item) for item in items)
     text, answer = f"Write about the {topic}. {said}", _write(rng, topic, others, items)
-    prompt = SimpleNamespace(meta=dict(items=items))
-    if generated.split_of(text) == split and instructions.followed(prompt, answer) == 1.0:
+    if generated.split_of(text) == split:
       return dict(text=text, answer=answer, verifier=verifier, meta=dict(items=items))
 
 
@@ -73,16 +75,19 @@ prompts = functools.partial(generated.prompts, "instructions", generate)
 
 def _draw(rng, name, topic, others):
   """The arguments of an instruction of this kind."""
-  relation = rng.choice(instructions.RELATIONS)
+  relation = rng.choice(RELATIONS)
+  is_least = relation == "at least"
   return {
       "existence": lambda: dict(keywords=sorted(rng.sample(WORDS, 2))),
       "forbidden_words": lambda: dict(forbidden_words=sorted(others[:2])),
       "frequency": lambda: dict(keyword=topic, relation="at least", frequency=rng.randint(2, 4)),
-      "letter_frequency": lambda: dict(
-          letter="e" if relation == "at least" else rng.choice("bdhkm"), let_relation=relation,
-          let_frequency=rng.randint(2, 6)),
-      "number_words": lambda: dict(relation=relation, num_words=rng.choice((10, 15, 20))),
-      "number_sentences": lambda: dict(relation=relation, num_sentences=rng.randint(2, 4)),
+      # The letters of "less than" are in no word here.
+      "letter_frequency": lambda: dict(letter=rng.choice("e" if is_least else "jxz"),
+                                       let_relation=relation, let_frequency=rng.randint(2, 6)),
+      "number_words": lambda: dict(relation=relation,
+                                   num_words=rng.choice((10, 15, 20) if is_least else (30, 40))),
+      "number_sentences": lambda: dict(relation=relation,
+                                       num_sentences=rng.randint(*(2, 4) if is_least else (5, 6))),
       "number_placeholders": lambda: dict(num_placeholders=rng.randint(1, 2)),
       "postscript": lambda: dict(postscript_marker="P.S."),
       "number_highlighted_sections": lambda: dict(num_highlights=rng.randint(1, 2)),
@@ -97,16 +102,15 @@ def _say(item):
 
 
 def _write(rng, topic, others, items):
-  """A text that follows the instructions, unless they contradict one another."""
+  """A text that follows the instructions."""
   of = {item["name"].partition(":")[2]: item for item in items}
-  words = [*of.get("existence", {}).get("keywords", []), *rng.sample(WORDS, 4)]
-  least = 1 + max((item.get(key, 0) for item in items for key in ("frequency", "num_sentences")
-                   if item.get("relation") == "at least"), default=0)
-  if of.get("number_words", {}).get("relation") == "at least": least = max(least, 5)
-  if of.get("letter_frequency", {}).get("let_relation") == "at least": least = max(least, 4)
-  if of.get("number_sentences", {}).get("relation") == "less than": least = 1
-  lines = ["<<A text>>"] if "title" in of else []
-  parts = [f"the {topic} is {word}" for word in words[:max(least, len(words) - 4)]]
+  asked = of.get("existence", {}).get("keywords", [])
+  rest = [w for w in WORDS if w not in asked]
+  words = [*asked, *rng.sample(rest, len(rest))]
+  # Six sentences have 24 words, six times the topic and an "e" each.
+  least = 6 if any("at least" in item.values() for item in items) else 1
+  lines = ["<<A story>>"] if "title" in of else []
+  parts = [f"the {topic} is {word}" for word in words[:max(least, len(asked), 1)]]
   body = (" and ".join(parts).capitalize() + "." if least == 1 else
           " ".join(f"{p.capitalize()}." for p in parts))
   body += "".join(f" [{x}]" for x in

@@ -13,7 +13,6 @@ import json
 
 from rlx.core import ranges
 from rlx.prompts import generated
-from rlx.verifiers import tool_calls
 
 CITIES = ("Rome", "Oslo", "Lima", "Cairo", "Paris", "Delhi", "Quito", "Tokyo")
 ROOMS = ("kitchen", "bedroom", "office", "hall")
@@ -61,8 +60,15 @@ def generate(seed, index, n_min=1, n_max=2, tools=tuple(TOOLS), tags=(), verifie
     if generated.split_of(text) == split:
       lines = "\n".join(map(json.dumps, calls))
       return dict(text=text, answer=f"<tool_call>\n{lines}\n</tool_call>", verifier=verifier,
-                  meta=dict(calls=calls, items=tool_calls.describe_items(calls)) | (
+                  meta=dict(calls=calls, items=_weigh(calls)) | (
                       dict(format=dict(tags=list(tags))) if tags else {}))
+
+
+def _weigh(calls):
+  """Weights with which the mean of the verifier's parts is the reward of ToolRL: 1 + 6 s / s_max."""
+  counts = dict(names=1, keys=len(calls), values=sum(len(c["parameters"]) for c in calls))
+  return [dict(name="format", weight=1.0)] + [
+      dict(name=name, weight=6 * n / sum(counts.values())) for name, n in counts.items() if n]
 
 
 prompts = functools.partial(generated.prompts, "tool_calls", generate)
