@@ -334,7 +334,7 @@ def _describe_item(item):
   if not (isinstance(weight, int | float) and 0 < weight < float("inf")):
     return f"instruction {name!r}: weight={weight!r:.40}; write a number above 0"
   return next((f"instruction {name!r}: {key}={x!r:.80}; write {wanted}"
-               for key, x in given.items() if (wanted := _wanted(key, x))), None)
+               for key, x in given.items() if (wanted := _say_wanted(key, x))), None)
 
 
 def _arguments(fn):
@@ -342,7 +342,7 @@ def _arguments(fn):
       1:fn.__code__.co_argcount]
 
 
-def _wanted(key, x):
+def _say_wanted(key, x):
   """What an argument has to be, if it is something else."""
   if key.endswith("relation"): return "" if x in RELATIONS else " or ".join(map(repr, RELATIONS))
   if key in ("keywords", "forbidden_words"):
