@@ -75,6 +75,30 @@ def test_noisy_rew(kind, expected):
   np.testing.assert_allclose(reward(scored), expected)
 
 
+@pytest.mark.parametrize("key, outcome, scores, rewards", [
+    # The calls count six times as much as the form; half of the calls with the form are 3 + 1.
+    ("toolrl", [.5, 1], [[1], [0]], [4, 6]),
+    # 1 + (1 - 0) + 1, and a wrong answer with a confidence of 1/2 without the structure: 3/4.
+    ("refine", [1, 0], [[1, 1, 1], [.5, 1, 0]], [3, .75]),
+    # No confidence: a right answer and the structure alone.
+    ("refine", [1, 0], [[0, 0, 1], [0, 1, 1]], [2, 2]),
+    ("kg_path", [1, 0], [[.5], [1]], [1.25, .5]), ("rlvrr", [.5, .25], [[0], [1]], [.5, 1.25]),
+    # A refusal without the form counts nothing, nor does the form without a right refusal.
+    ("alpha_align", [1, 1], [[0], [1]], [0, 1]), ("alpha_align", [0, 1], [[1], [0]], [0, 0])])
+def test_sums_of_verdicts_and_scores(key, outcome, scores, rewards):
+  got_BT = advantages(key, [*map(float, outcome)], scores_BE=np.array(scores, float))
+  sizes = np.array(rewards) - np.mean(rewards)
+  size = sizes / np.std(rewards, ddof=1) if np.ptp(rewards) else sizes
+  np.testing.assert_allclose(got_BT, np.repeat(size[:, None], 4, axis=1), atol=1e-3)
+  # Two z-scores are equal whatever the sizes are, so that the rewards are compared, too.
+  c = importlib.import_module(f"configs.papers.{key}").get_config()
+  terms = build_methods.resolve_methods(c).rewards
+  scored = records.Batch(action_BT=np.ones((2, 1), bool), group=2, outcome_B=np.array(outcome, float),
+                         scores_BE=np.array(scores, float))
+  total = sum(c.rewards[name].coef * reward(scored) for name, (_, reward) in terms.items())
+  np.testing.assert_allclose(total, rewards, atol=1e-6)
+
+
 def test_verpo():
   # Both pass the first test, one the second: rates 1 and 1/2, not near each other, so
   # that only the second counts, with e^-1, and the verdict with 1.

@@ -37,6 +37,15 @@ PAIRS = records.Prompt("w", "Why?", "so", "judge.pairs/pairs")
 TALK = records.Prompt("t", "Why?", "so", meta=dict(phrases=dict(known=["wait"], full=1)))
 RUBRIC = records.Prompt("r", "What is 8 * 9?", "72", meta=dict(items=[
     dict(name="right", verifier="math_answer.final"), dict(name="boxed", verifier="format.boxed")]))
+RULES = records.Prompt("i", "Why?", '"so"', meta=dict(items=[
+    dict(name="startend:quotation"), dict(name="detectable_format:json_format")]))
+CALLS = records.Prompt("t", "?", "", meta=dict(calls=[dict(name="a", parameters=dict(x=1))]))
+CALL = '<tool_call>{"name": "a", "parameters": {"x": 1}}</tool_call>'
+QUERY = records.Prompt("q", "?", "select a from t", meta=dict(
+    databases=[dict(t=dict(columns=["a"], rows=[[72]]))]))
+LABEL = records.Prompt("l", "?", "yes", meta=dict(
+    labels=["yes", "no"], refuse=False, path=["yes"], sources=["yes"], characters=3,
+    points=[[["yes"]]]))
 # {prompt: (a right completion, verifiers that accept it)}; judge.chat would ask a server.
 ACCEPTED = (
     (CHAIN, "5#5", "chain.answer chain.form chain.milestones chain.step_share chain.steps "
@@ -47,11 +56,21 @@ ACCEPTED = (
     (GYM, "Answer: 72", "gym_task.answer"), (GYM, r"\boxed{72}", "gym_task.boxed"),
     (GYM, "72", "gym_task.last_line"), (MATH, "yes", "judge.function"),
     (JUDGED, "yes", "judge.rubric"), (PAIRS, "yes", "judge.pairs"),
-    (TALK, "wait", "phrases.reasoning"), (RUBRIC, r"\boxed{72}", "items.verdicts"))
+    (TALK, "wait", "phrases.reasoning"), (RUBRIC, r"\boxed{72}", "items.verdicts"),
+    (CALLS, CALL, "tool_calls.matched tool_calls.exact tool_calls.score tool_calls.items"),
+    (QUERY, "```sql\nselect a from t\n```", " ".join(f"sql_query.{part}" for part in (
+        "equal", "runs", "schema", "ngrams", "score", "items"))),
+    (LABEL, "yes", "labels.label labels.score labels.items labels.refusal coverage.points "
+     "coverage.path coverage.quotes"),
+    (MATH, "Confidence: 100%", "confidence.stated confidence.form"),
+    (RULES, '"so"', " ".join(f"instructions.{kind}{form}" for kind in ("items", "share", "followed")
+                             for form in ("", "_loose"))))
 GOOD = {path: (prompt, text) for prompt, text, paths in ACCEPTED for path in paths.split()}
 GOOD["judge.chat"] = None
-OF_STEPS = ("chain.steps", "chain.recoverable", "chain.checks",
-            "code_tests.tests", "items.verdicts")  # Lists, a verdict per step or item.
+# Lists, a verdict per step or item.
+OF_STEPS = ("chain.steps", "chain.recoverable", "chain.checks", "code_tests.tests",
+            "items.verdicts", "instructions.items", "instructions.items_loose",
+            "tool_calls.items", "sql_query.items", "labels.items")
 # What the answer cannot be read from is no verdict.
 RAISES = ("math_answer", "gym_task", "judge", "items")
 # Of an adversary, or whatever hypothesis thinks of: any code point, surrogates too.
