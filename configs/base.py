@@ -151,6 +151,7 @@ def allowed():
   tree["rewards"]["*"], tree["advantages"]["*"] = _reward(""), _estimator("")
   tree["prompts"]["mixture"] = {"*": _source_of_mixture(tree)}
   tree["eval"]["sets"] = {"*": _set_of_eval(tree)}
+  tree["scorers"] = {"*": _scorer(tree)}
   tree["sft"]["fresh"] = {key: Option(None, x) for key, x in FRESH.items()}
   return dict(_allowed(tree))
 
@@ -241,8 +242,19 @@ def _set_of_eval(tree):
           decoding=_own_decoding())
 
 
+def _scorer(_):
+  return dict(
+      path=placeholder(str),  # as model.path, with its tokenizer
+      # head: what the model's head for scores gives, read after a token | probability: its sigmoid
+      # | implicit: sum of log pi - log pi_ref over the completion, pi_ref the initial policy |
+      # yes_no: the probability of the token `yes` against `no` after the completion and `question`.
+      kind=Option("head", "rlx.stages.passes:KINDS"),
+      question=placeholder(str),
+      yes="Yes", no="No")
+
+
 # Sections in which users choose the names: {path: () -> the keys that a part of it may have}.
-NAMED = {"prompts.mixture": _source_of_mixture, "eval.sets": _set_of_eval}
+NAMED = {"prompts.mixture": _source_of_mixture, "eval.sets": _set_of_eval, "scorers": _scorer}
 
 
 def _reward(name, **options):
@@ -406,9 +418,11 @@ def declared():
       variables=Option((), TEXTS),
       # The run stops when a larger share of verdicts is unknown.
       max_error_rate=Option(0.1, ranges.SHARE),
-      # Verifier that scores each reasoning step, such as "chain.steps"; None: no scores of steps.
+      # Verifier that scores each reasoning step, such as "chain.steps", or a scorer with a head, as
+      # "scorers.NAME"; None: no scores of steps.
       steps=placeholder(str),
-      # Additional verifiers that score completions, such as ("format.boxed",).
+      # Additional verifiers that score completions, such as ("format.boxed",), and scorers, as
+      # "scorers.NAME".
       scores=(),
       # The marks that open and close a thought, in which no answer is stated: "OPENING CLOSING".
       thoughts=Option(thoughts.MARKS, Kind("texts 'OPENING CLOSING', such as '<think> </think>'",
@@ -575,6 +589,9 @@ def declared():
   # A frozen model of any size with the tokenizer of model.path, for rewards and losses that read
   # its log-probs (on-policy distillation); None: there is none.
   c.teacher = dict(path=placeholder(str))
+  # Further frozen models that score completions, by names of your own: {name: path, kind, ...}.
+  # verifier.scores and verifier.steps name them as "scorers.NAME".
+  c.scorers = dict()
   # Training a PRM on stored completions for `steps` batches (rlx/loops/train_prm.py), with loss,
   # reference and optimizer of the section prm; not used by the RL loop.
   c.train_prm = dict(
