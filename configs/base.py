@@ -163,6 +163,7 @@ def allowed():
   tree["prompts"]["mixture"] = {"*": _source_of_mixture(tree)}
   tree["eval"]["sets"] = {"*": _set_of_eval(tree)}
   tree["verifier"]["judges"] = {"*": _judge()}
+  tree["scorers"] = {"*": _scorer(tree)}
   tree["sft"]["fresh"] = {key: Option(None, x) for key, x in FRESH.items()}
   return dict(_allowed(tree))
 
@@ -306,8 +307,19 @@ def _judge():
   )
 
 
+def _scorer(_):
+  return dict(
+      path=placeholder(str),  # as model.path, with its tokenizer
+      # head: what the model's head for scores gives, read after a token | probability: its sigmoid
+      # | implicit: sum of log pi - log pi_ref over the completion, pi_ref the initial policy |
+      # yes_no: the probability of the token `yes` against `no` after the completion and `question`.
+      kind=Option("head", "rlx.stages.passes:KINDS"),
+      question=placeholder(str),
+      yes="Yes", no="No")
+
+
 # Sections in which users choose the names: {path: () -> the keys that a part of it may have}.
-NAMED = {"prompts.mixture": _source_of_mixture, "eval.sets": _set_of_eval,
+NAMED = {"prompts.mixture": _source_of_mixture, "eval.sets": _set_of_eval, "scorers": _scorer,
          "verifier.judges": lambda tree: _judge()}
 
 
@@ -472,7 +484,8 @@ def declared():
       variables=Option((), TEXTS),
       # The run stops when a larger share of verdicts is unknown.
       max_error_rate=Option(0.1, ranges.SHARE),
-      # Verifier that scores each reasoning step, such as "chain.steps"; None: no scores of steps.
+      # Verifier that scores each reasoning step, such as "chain.steps", or a scorer with a head, as
+      # "scorers.NAME"; None: no scores of steps.
       steps=placeholder(str),
       # Verifier that gives a list with a number in [0, 1] for each item of its verdict, such as the
       # tests of a program (verifiers/items.py); None: there is none.
@@ -481,7 +494,8 @@ def declared():
       default_items=Option((), Kind("a list of dicts, such as ({'name': 'brief'},)",
                                     items.are_rows)),
       max_items=Option(32, whole(1, 4096)),  # of a prompt; arrays have room for so many
-      # Additional verifiers that score completions, such as ("format.boxed",).
+      # Additional verifiers that score completions, such as ("format.boxed",), and scorers, as
+      # "scorers.NAME".
       scores=(),
       # The marks that open and close a thought, in which no answer is stated: "OPENING CLOSING".
       thoughts=Option(thoughts.MARKS, Kind("texts 'OPENING CLOSING', such as '<think> </think>'",
@@ -625,6 +639,9 @@ def declared():
       hint=Option(placeholder(str), Kind("a text with {} where the reference answer stands",
                                          lambda x: x in TEXT and "{}" in x)),
   )
+  # Further frozen models that score completions, by names of your own: {name: path, kind, ...}.
+  # verifier.scores and verifier.steps name them as "scorers.NAME".
+  c.scorers = dict()
   # Training a PRM on stored completions for `steps` batches (rlx/loops/train_prm.py), with loss,
   # reference and optimizer of the section prm; not used by the RL loop.
   c.train_prm = dict(

@@ -186,8 +186,9 @@ def _override(config, values):
   values = sets.change_source(config, values)
   for key, value in values.items():
     keys.check_exists(config, key.partition("[")[0])
-    if key.startswith(("prompts.mixture.", "eval.sets.")) and key.count(".") == 2:
-      raise ValueError(f"{key}={value!r}: a section of keys, such as {key}.source.")
+    if keys.is_named_section(key):
+      first = "path" if key.startswith("scorers.") else "source"
+      raise ValueError(f"{key}={value!r}: a section of keys, such as {key}.{first}.")
     keys.open_source(config, key)
     *sections, name = key.split(".")
     if keys.is_open(key) and name not in (

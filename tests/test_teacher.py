@@ -55,7 +55,7 @@ def test_a_run_reads_the_log_probs_of_a_larger_teacher(folder, changes):
   placed = stages.score(run, state, rollouts, np.float32([1, 0, 0, 1] * 8))
   config = dataclasses.replace(run.passes.models["teacher"], remat="none")
   assert config.d_model == 24 and run.passes.models["policy"].d_model == 16
-  logits_BTV = logps.logits(state.teacher, config, rollouts)
+  logits_BTV = logps.logits(state.frozen_models["teacher"], config, rollouts)
   all_BTV = np.asarray(jax.nn.log_softmax(logits_BTV / 0.7))
   mask_BT = np.asarray(rollouts.mask_BT)
   if changes is FULL:
@@ -152,9 +152,9 @@ def test_the_teacher_is_counted_and_is_not_in_checkpoints(folder):
   run = build.build(changed(folder, REWARDS))
   state = run.shapes()
   assert memory.count_state_bytes(state)["teacher"] == sum(
-      x.size * 4 for x in jax.tree.leaves(state.teacher))
+      x.size * 4 for x in jax.tree.leaves(state.frozen_models))
   assert "scoring, teacher" in [p.name for p in memory.trace_programs(run, state)]
-  assert session._select_saved(state).teacher is None  # pylint: disable=protected-access
+  assert session._select_saved(state).frozen_models is None  # pylint: disable=protected-access
 
 
 def test_whole_distributions_are_counted(folder):

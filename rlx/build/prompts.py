@@ -15,7 +15,7 @@ from rlx.environments import runner
 from rlx.io import chat, rows as io_rows, terminal, tokenizer as tokenizer_io
 from rlx.learner import hosts
 from rlx.prompts import filters, iterator, mixture
-from rlx.stages import dialogue, texts as texts_lib
+from rlx.stages import dialogue, host_fields, texts as texts_lib
 from rlx.verifiers import items, pool
 
 
@@ -433,7 +433,8 @@ def inspect_prompts(c: keys.Config, prompts: list[records.Prompt]
   """
   prompts_of: dict[Callable, dict[str, records.Prompt]] = {}
   for p in prompts:
-    for path in filter(None, (p.verifier, *c.verifier.scores, c.verifier.by_item)):
+    own = (path for path in c.verifier.scores if not host_fields.is_scorer(path))
+    for path in filter(None, (p.verifier, *own, c.verifier.by_item)):
       if inspector := getattr(pool.lookup(path), "inspect", None):
         prompts_of.setdefault(inspector, {})[p.id] = p
   return [(p, *result) for inspector, by_id in prompts_of.items()

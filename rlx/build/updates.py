@@ -15,20 +15,22 @@ from rlx.stages import (
 
 def device_stages(c: keys.Config, methods: methods_lib.Methods,
                   models: dict[str, transformer.DecoderConfig], mesh: jax.sharding.Mesh,
-                  optimizers: dict[str, optimizer.Optimizer], *, token_id: int | None = None,
-                  learns: str = "policy") -> dict[str, Any]:
+                  optimizers: dict[str, optimizer.Optimizer], *,
+                  scorers: dict[str, passes_lib.Scorer] | None = None,
+                  token_id: int | None = None, learns: str = "policy") -> dict[str, Any]:
   """{field of Run: value} for the stages from log-probs to the end; allocates nothing.
 
   Args:
     models: {"policy", "prm"}: DecoderConfig.
     mesh: may be abstract.
+    scorers: see `models.scorers_of`.
     token_id, learns: see `find_token_id` and `build`.
   """
   planned = {"policy": plan_lib.plan_fields, "prm": plan_lib.plan_prm_fields}.get(
       learns, lambda c, methods: [])(c, methods)
   statistics, old_statistics = plan_lib.find_statistics(c, methods)
   passes = options_lib.read_options(
-      passes_lib.Options, c, mesh=mesh, models=models, beta=methods.prm_beta,
+      passes_lib.Options, c, mesh=mesh, models=models, scorers=scorers or {}, beta=methods.prm_beta,
       statistics=old_statistics,
       head_parts=None if c.train_prm.labels is None else c.prm.microbatches)
   learners = {name: learner_lib.Learner(

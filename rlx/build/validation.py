@@ -44,6 +44,7 @@ def check(c: keys.Config, methods: methods_lib.Methods) -> None:
   _check_paired(c, methods)
   _check_kl(c, methods)
   _check_model(c, methods)
+  _check_scorers(c, methods)
   _check_learner(c, methods)
   _check_steps(c, methods)
   _check_judge(c)
@@ -122,12 +123,13 @@ def _check_workers(c: keys.Config) -> None:
 
 def verifiers(c: keys.Config) -> dict[str, str]:
   """{path: config key} of the verifiers that a config names, other than those of prompts."""
-  steps = [] if c.verifier.steps is None else [c.verifier.steps]
+  steps = [x for x in (c.verifier.steps,) if x is not None and not host_fields.is_scorer(x)]
   sets = [path for path in c.eval.prm_sets if not path.endswith(".jsonl")]
+  own = [path for path in c.verifier.scores if not host_fields.is_scorer(path)]
   return {path: key for key, paths in (
       *((f"eval.sets.{name}.verifier", filter(None, [build_prompts.find_verifier(c, name)]))
         for name in c.eval.sets),
-      ("verifier.scores", c.verifier.scores), ("verifier.step_rewards", c.verifier.step_rewards),
+      ("verifier.scores", own), ("verifier.step_rewards", c.verifier.step_rewards),
       ("verifier.steps", steps),
       ("verifier.by_item", filter(None, [c.verifier.by_item])),
       ("eval.prm_sets", sets)) for path in paths}
@@ -274,6 +276,42 @@ def _check_model(c: keys.Config, methods: methods_lib.Methods) -> None:
     _refuse(c, "model.attention", f"blocks with model.dtype={c.model.dtype}; cudnn needs bfloat16")
   if c.lora.rank and c.prm.path is not None:
     _refuse(c, "prm.path", "None with lora.rank: PRM and policy are adapters over one base")
+
+
+def _check_scorers(c: keys.Config, methods: methods_lib.Methods) -> None:
+  """Refuses scorers that are missing, or read by nothing, or that cannot give what is asked."""
+  scorers = build_models.read_scorers(c)
+  named = [("verifier.scores", path) for path in c.verifier.scores]
+  named = [(key, path) for key, path in (*named, ("verifier.steps", c.verifier.steps))
+           if host_fields.is_scorer(path)]
+  for key, path in named:
+    name = path.partition(".")[2]
+    if name not in scorers:
+      _refuse(c, key, f"there is no {path}; set {path}.path, or name one of {sorted(scorers)}")
+    if key == "verifier.steps" and scorers[name].kind not in ("head", "probability"):
+      _refuse(c, key, f"a scorer with a head; {path}.kind={scorers[name].kind!r} is of completions")
+  for name, part in scorers.items():
+    if f"scorers.{name}" not in (path for _, path in named):
+      raise ValueError(f"scorers.{name}: verifier.scores and verifier.steps do not name it; drop "
+                       f"it or add 'scorers.{name}' to verifier.scores.")
+    if (part.kind == "yes_no") != (part.question is not None):
+      raise ValueError(f"scorers.{name}.question={part.question!r}: " + (
+          "a text, which asks whether the completion is right, with kind='yes_no'."
+          if part.question is None else f"None with kind={part.kind!r}; yes_no asks it."))
+  if readers := methods.find_readers("token_scores_BT"):
+    first = (*c.verifier.scores, "scorers.NAME")[0]
+    if not host_fields.is_scorer(first):
+      _refuse(c, "verifier.scores",
+              f"a scorer first, as {readers[0]} reads its score of each token")
+  if ("token_scores_BT" in [f.name for f in plan_lib.plan_fields(c, methods)]
+      and scorers[c.verifier.scores[0].partition(".")[2]].kind == "yes_no"):
+    _refuse(c, "verifier.scores", "a scorer of another kind than yes_no first, as scores of parts "
+            "of a completion are read")
+  for field in methods.scored:
+    for name in (field, "scores_B" if field == "scores_BE" else field):
+      if "rollouts.select_completions" in methods.find_readers(name):
+        _refuse(c, "rollouts.select_completions.name", f"one that does not read {name}, which "
+                "scorers give after completions are selected")
 
 
 def _check_learner(c: keys.Config, methods: methods_lib.Methods) -> None:

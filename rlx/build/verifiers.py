@@ -15,7 +15,7 @@ from rlx.build import (
 from rlx.core import fields, records, resolve, rng
 from rlx.io import tokenizer as tokenizer_io
 from rlx.learner import hosts
-from rlx.stages import methods as methods_lib, outcomes, texts as texts_lib
+from rlx.stages import host_fields, methods as methods_lib, outcomes, texts as texts_lib
 from rlx.verifiers import pool
 
 
@@ -55,9 +55,10 @@ def prompt_rows_of(c: keys.Config, methods: methods_lib.Methods, tokenizer: toke
   Raises:
     ValueError: a verifier reads a field that nothing computes on the host.
   """
-  paths = dict.fromkeys([*(p.verifier for p in prompts if p.verifier), *c.verifier.scores,
-                         *filter(None, [c.verifier.steps, c.verifier.by_item]),
-                         *c.verifier.step_rewards])
+  named = [*c.verifier.scores, *filter(None, [c.verifier.steps, c.verifier.by_item]),
+           *c.verifier.step_rewards]
+  paths = dict.fromkeys([*(p.verifier for p in prompts if p.verifier),
+                         *(path for path in named if not host_fields.is_scorer(path))])
   read = {path: wanted for path in paths if (wanted := pool_.fields_of(path))}
   declared = fields.table(*dict.fromkeys(inspect.getmodule(pool_.lookup(path)) for path in read))
   planned = fields.plan(

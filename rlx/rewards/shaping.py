@@ -118,13 +118,13 @@ def lsc(scores_PG: Array, learn_PG: Array, *, k: ranges.Positive = 1.0,
 
 @method
 def ensemble(scores_BE: Array, learn_B: Array, *,
-             kind: Literal["mean", "median", "min", "uwo", "mean_minus_std", "nominal_min",
-                           "logsig_sum", "lagrange"] = "mean",
-             weight: ranges.NotNegative = 0.1, k: ranges.Positive = 1.0,
-             thresholds: ranges.Numbers | None = None) -> Array:
+             kind: Literal["mean", "median", "min", "quantile", "uwo", "mean_minus_std",
+                           "nominal_min", "logsig_sum", "lagrange"] = "mean",
+             weight: ranges.NotNegative = 0.1, quantile: ranges.Share = 0.25,
+             k: ranges.Positive = 1.0, thresholds: ranges.Numbers | None = None) -> Array:
   """One reward from an ensemble of scores.
 
-    mean, median, min (WCO):  of the E scores      mean_minus_std:  mean - std
+    mean, median, min (WCO), quantile:  of the E scores      mean_minus_std:  mean - std
     uwo:          mean - weight var          nominal_min:  weight s_1 + (1 - weight) min
     logsig_sum:   sum_e log sigmoid(k (s_e - threshold_e))
     lagrange:     sum_e mu_e s_e,  mu_e = sigmoid(k (threshold_e - batch mean of s_e))
@@ -135,7 +135,8 @@ def ensemble(scores_BE: Array, learn_B: Array, *,
   mean_minus_std, Eisenstein et al. 2023, arXiv:2312.09244; nominal_min, Yan et al.
   2024, arXiv:2409.15360; logsig_sum, Wang et al. 2024, arXiv:2402.00742; lagrange,
   Moskovitz et al. 2023, arXiv:2310.04373. Differs from the papers: nominal is the
-  first scorer (the paper's is the head of least predicted std); lagrange has no
+  first scorer (the paper's is the head of least predicted std); quantile, between the
+  minimum and the median, is our addition, interpolated linearly; lagrange has no
   memory (the paper descends log-multipliers, weighs normalised advantages and gives
   what is left of the weight to the KL term).
 
@@ -144,6 +145,7 @@ def ensemble(scores_BE: Array, learn_B: Array, *,
     learn_B: bool.
     kind: one of the above.
     weight: of uwo (the paper's for PPO is 0.1) and nominal_min.
+    quantile: which one of the scores, for quantile.
     k: steepness of logsig_sum and lagrange, per unit of the scores.
     thresholds: a score for each verifier, for logsig_sum and lagrange.
   Returns:
@@ -164,6 +166,7 @@ def ensemble(scores_BE: Array, learn_B: Array, *,
   if kind == "mean": return mean_B
   if kind == "median": return jnp.median(scores_BE, axis=1)
   if kind == "min": return least_B
+  if kind == "quantile": return jnp.quantile(scores_BE, quantile, axis=1)
   if kind == "uwo": return mean_B - weight * jnp.var(scores_BE, axis=1)
   if kind == "mean_minus_std": return mean_B - jnp.std(scores_BE, axis=1)
   if kind == "nominal_min": return weight * scores_BE[:, 0] + (1 - weight) * least_B

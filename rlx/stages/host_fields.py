@@ -9,7 +9,7 @@ or a list of verdicts), `greedy_outcome` ((prompts) -> verdicts of greedy comple
 """
 import bisect
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from rlx.io.tokenizer import Tokenizer
 from rlx.rollouts import padding, trajectories
 from rlx.verifiers import answers as answers_lib, items as items_lib, steps as verifier_steps
 
+SCORERS = "scorers."  # verifier.scores and verifier.steps name the scorer of a section so.
 TURN = "<turn>"  # The value of rollouts.step_separator with which each turn is a step.
 Prompts = Sequence[records.Prompt]
 Rollouts = records.Rollouts
@@ -180,6 +181,35 @@ def scores_BE(prompts: Prompts, texts: Sequence[str], verify: Verify, *,
   return np.stack([verify(path, prompts, texts) for path in verifiers], axis=1)
 
 
+@field(np.float32, options=dict(verifiers="verifier.scores"), needs={"verifier.scores": ()})
+def checked_scores_BE(prompts: Prompts, texts: Sequence[str], verify: Verify, *,
+                      verifiers: Sequence[str]) -> np.ndarray:
+  """Scores of the verifiers in verifier.scores, 0 in the columns of scorers."""
+  return np.stack([np.zeros(len(texts)) if is_scorer(path) else verify(path, prompts, texts)
+                   for path in verifiers], axis=1)
+
+
+@field(None)
+def appended_rows(rollouts: Rollouts) -> Rollouts:
+  """The rollouts with one more token after each completion, whose hidden state nothing reads."""
+  return padding.append(rollouts.rows(), 0)
+
+
+@field(None, options=dict(scorers="scorers"))
+def question_rows(prompt_ids: Ids, completions: Ids, tokenizer: Tokenizer, rollouts: Rollouts, *,
+                  scorers: Mapping[str, Mapping]) -> dict[str, Rollouts]:
+  """{scorer of kind yes_no: one token after prompt, completion without EOS and question}."""
+  rows = {}
+  for name, options in scorers.items():
+    if options.get("kind") != "yes_no": continue
+    asked = tokenizer.encode(options["question"], add_bos=False)
+    ids = [p + [*x[:-1], *[i for i in x[-1:] if i not in tokenizer.eos_ids], *asked]
+           for p, x in zip(prompt_ids, completions)]
+    rows[f"{SCORERS}{name}"] = trajectories.pairs(
+        ids, [asked[:1]] * len(ids), tokenizer, 1, rollouts.tokens_BS.shape[1] + len(asked))
+  return rows
+
+
 @field(np.float32, options=dict(verifiers="verifier.scores"),
        needs={"verifier.scores": (), "rollouts.step_separator": None})
 def prefix_scores_BT(step_columns: Ids, completions: Ids, prompts: Prompts, tokenizer: Tokenizer,
@@ -325,6 +355,11 @@ def answer_span_BT(reasoning: list[Reasoning], rollouts: Rollouts) -> np.ndarray
   columns_1T = np.arange(rollouts.sampler_logps_BT.shape[1])[None, :]
   _, start_B, end_B = zip(*reasoning)
   return ((columns_1T >= np.array(start_B)[:, None]) & (columns_1T < np.array(end_B)[:, None]))
+
+
+def is_scorer(path: str | None) -> bool:
+  """Whether an entry of verifier.scores, or verifier.steps, names a scorer, not a verifier."""
+  return path is not None and path.startswith(SCORERS)
 
 
 def ends(rollouts: Rollouts) -> np.ndarray:

@@ -111,6 +111,22 @@ def teacher_all_logps_BTV(passes: passes_lib.Passes) -> jax.Array:
   return passes.logps("teacher", "teacher", (("all",),), is_drawn=True)[1]
 
 
+@field(None, where="model")
+def appended_passes(passes: passes_lib.Passes, appended_rows: records.Rollouts
+                    ) -> passes_lib.Passes:
+  """The passes of scorers with a head."""
+  return passes_lib.make_passes(passes.options, passes.state, appended_rows)
+
+
+@field(np.float32, where="model", options=dict(names="verifier.scores"),
+       needs={"verifier.scores": ()})
+def token_scores_BT(passes: passes_lib.Passes, appended_passes: passes_lib.Passes, *,
+                    names: tuple[str, ...]) -> jax.Array:
+  """Score of the first scorer in verifier.scores up to each token, that included; 0 elsewhere."""
+  return jnp.where(passes.rollouts.action_BT,
+                   passes.token_scores(names[0], appended_passes), 0)
+
+
 @field(np.float32, where="model")
 def values_BT(passes: passes_lib.Passes) -> jax.Array:
   """Values of the value model before its update."""

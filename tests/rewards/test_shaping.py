@@ -54,6 +54,7 @@ def test_lsc_saturates_above_the_quantile():
     (dict(kind="uwo", weight=.5), [.5 - .5 * .26 / 3, .6]),
     (dict(kind="mean_minus_std"), [.5 - np.sqrt(.26 / 3), .6]),
     (dict(kind="nominal_min", weight=.25), [.25 * .4 + .75 * .2, .6]),
+    (dict(kind="quantile", quantile=.25), [.3, .6]),  # Halfway between .2 and .4.
     (dict(kind="logsig_sum", k=2., thresholds=(.4, .2, .9)),
      [3 * np.log(.5), np.log(sigmoid([.4, .8, -.6])).sum()]),
     # Batch means .5, .4, .75 without the last row: the first is at its threshold, the
