@@ -32,6 +32,7 @@ CANNOT = {
     r"([A-Z_0-9]+=\S* )*python -m pytest|bash .ci/run": "runs the tests",
     r"rlx preflight .* target=": "needs the compiler of TPUs, as tests/test_targets.py does",
     r"python -m experiments.bench.graders": "takes minutes; tests/experiments/bench has its parts",
+    r"python -m experiments.bench.harness": "tests/verifiers/test_harness.py has its parts",
     r"rlx evaluate .*suite=": "reads benchmarks of the hub; tests/test_suites.py runs it",
     r"python -m experiments.claims": "takes minutes; tests/experiments/claims has its parts",
     r"rlx train quickstart prompts.mixture": "reads rows of its own; tests/test_mixture.py runs it",
