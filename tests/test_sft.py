@@ -105,6 +105,21 @@ def test_refuses_a_batch_that_does_not_divide(tmp_path):
     sft.train(c, tmp_path)
 
 
+def test_answers_of_one_question_are_examples_each_and_a_batch_is_no_larger(tmp_path):
+  """Several right completions of one question, as rejection sampling gives."""
+  rows = [dict(question="1M2=", answer=str(i)) for i in (2, 3, 3)]
+  (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+  (tmp_path / "test.jsonl").write_text(json.dumps(dict(question="8M8=", answer="8")) + "\n")
+  c = config_of(1, 1e-3)
+  c.prompts.source, c.prompts.dataset = f"{tmp_path}/{{split}}.jsonl", "jsonl"
+  c.prompts.options, c.prompts.columns = {}, {}
+  c.sft.target, c.sft.batch = dict(name="jsonl.demonstration"), 2
+  assert [p.answer for p in build_sft.build_sft(c).prompts] == ["2", "3"]
+  c.sft.batch = 4
+  with pytest.raises(ValueError, match="sft.batch=4: at most 2, the number of examples of"):
+    build_sft.build_sft(c)
+
+
 def test_dialogues_and_pairs_are_learned_together(tmp_path, monkeypatch):
   """Without a column for the answer the replies are learned, else the answer. Equal openings are no
   duplicates, and each dialogue is tried before anything compiles."""

@@ -234,7 +234,7 @@ def _read_source(source: str, c: keys.Config, split: str, at_most: int | None = 
 
 def load_prompts(c: keys.Config, texts: texts_lib.Texts,
                  splits: Collection[str] = ("train", "eval"), *, judged: bool = False,
-                 report: Callable[..., None] | None = None) -> Splits:
+                 has_target: bool = False, report: Callable[..., None] | None = None) -> Splits:
   """Returns (training prompts, held-out prompts), filtered and without common texts.
 
   Held-out prompts are those of eval.split, and after them those of eval.sets, whose name is their
@@ -247,6 +247,7 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
 
   Args:
     judged: True drops prompts of public sets that their verifiers cannot judge.
+    has_target: as in `filters.drop_duplicates`.
     report: is called with "train", "eval" or "eval.sets.NAME" and what `filters.Report` is called
       with, for each filter and each reason of a set's reader; None: what is dropped is logged.
   Raises:
@@ -273,7 +274,7 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
       if note: note(reason, [*prompts, *rows], prompts)
     kept = filters.drop_longer(prompts, lambda p: len(texts.prompt_ids(p)), c.prompts.max_tokens,
                                report=note or filters.log_dropped)
-    kept = filters.drop_duplicates(kept, read, is_episode=is_episode,
+    kept = filters.drop_duplicates(kept, read, is_episode=is_episode, has_target=has_target,
                                    report=note or filters.log_dropped)
     if judged:
       first = next(iter(sources.values()))

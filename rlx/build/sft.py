@@ -108,7 +108,10 @@ def build_sft(config: keys.Config) -> Sft:
   texts, dialogues = build_prompts.texts_and_dialogues(c, tokenizer)
   tokenizer = texts.tokenizer  # With the variables of its chat template.
   asked = leave_out_replies(texts)
-  prompts, _ = build_prompts.load_prompts(c, asked)
+  prompts, _ = build_prompts.load_prompts(c, asked, has_target=True)
+  if c.sft.batch > len(prompts):
+    raise ValueError(f"sft.batch={c.sft.batch}: at most {len(prompts)}, the number of examples of "
+                     f"prompts.source={c.prompts.source!r}.")
   if dialogues: dialogues.start(tokenizer, prompts[0])
   build_prompts.note_template(asked, prompts)
   written = {i: play(p, texts, dialogues, demonstrate, c.seed)

@@ -94,19 +94,22 @@ def drop_longer(prompts: list[records.Prompt], length: Callable[[records.Prompt]
 
 def drop_duplicates(prompts: list[records.Prompt],
                     read: Callable[[records.Prompt], str] = lambda p: p.text, *,
-                    is_episode: bool = False, report: Report = log_dropped
-                    ) -> list[records.Prompt]:
+                    is_episode: bool = False, has_target: bool = False,
+                    report: Report = log_dropped) -> list[records.Prompt]:
   """The first prompt of each question.
 
   Args:
     read: prompt -> the text that decides, which is what the model reads.
+    has_target: whether `answer` is learned, as in fine-tuning. The same question with another answer
+      is then another example.
     is_episode: whether an environment reads `answer` and `meta` of the prompts, such as the
       database that a question is about. Prompts that differ in them are then different questions;
       otherwise equal texts are the same question.
   """
   first: dict[tuple, records.Prompt] = {}
   for p in prompts:
-    hidden = (p.answer, json.dumps(p.meta, sort_keys=True, default=repr)) if is_episode else ()
+    hidden = (p.answer, json.dumps(p.meta, sort_keys=True, default=repr)) if is_episode else (
+        p.answer,) if has_target else ()
     first.setdefault((_normalize(read(p)), *hidden), p)
   kept = list(first.values())
   report("duplicates", prompts, kept)

@@ -49,6 +49,7 @@ def test_unique_keeps_episodes_that_differ_in_what_is_hidden(log):
           dict(text="a", answer="1", meta=dict(seed=2, rows=2))]
   made = [records.Prompt(id=str(i), **fields) for i, fields in enumerate(same)]
   assert ids(filters.drop_duplicates(made, text, is_episode=True)) == ["0", "2", "3"]
+  assert ids(filters.drop_duplicates(made, text, has_target=True)) == ["0", "2"]
   assert ids(filters.drop_duplicates(made, text)) == ["0"]
 
 

@@ -2,8 +2,8 @@
 import numpy as np
 import pytest
 
-from experiments.prime import free_length, length
-from rlx.core import records
+from experiments.prime import free_length, length, study, verdict
+from rlx.core import options, records
 from rlx.verifiers import steps
 
 # A branch 0 -> 3 -> 7 -> 2, 2 its own successor; two more branches.
@@ -75,11 +75,47 @@ def test_permuted_verdicts_are_those_of_half_a_batch_away():
 
 
 def test_measures_of_a_batch():
-  got = length.measure(np.array([2, 4, 6, 8]), np.array([1., 0., 0., 0.]),
-                       np.array([[9.], [1.], [2.], [3.]]))
+  got = study.measure(np.array([2, 4, 6, 8]), np.array([1., 0., 0., 0.]),
+                        np.array([[9.], [1.], [2.], [3.]]))
   assert got["accuracy"] == 0.25 and got["length_right"] == 2 and got["length_wrong"] == 6
   assert got["correlation_wrong"] == pytest.approx(1) and np.isnan(got["correlation_right"])
 
 
 def test_all_arms_are_configs():
   for arm in length.ARMS: assert length.configured("walk", arm, 1e-4).steps == 120
+
+
+@pytest.mark.parametrize("task", verdict.TASKS)
+def test_arms_of_the_verdict_differ_in_rewards_and_models_alone(task):
+  flat = {arm: options.flatten(verdict.configured(task, arm, 1e-4).to_dict())
+          for arm in verdict.ARMS}
+  sections = ("rewards.", "advantages.", "prm.", "teacher.", "model.path", "verifier.steps",
+              "learner.loss.")
+  for arm, config in flat.items():
+    changed = {k for k in config.keys() | flat["outcome"].keys()
+               if config.get(k) != flat["outcome"].get(k)}
+    assert all(k.startswith(sections) for k in changed), arm
+    assert bool(changed) == (arm != "outcome")
+
+
+def test_accuracy_at_a_step():
+  row = dict(steps=60, accuracy=[0.0] * 20 + [1.0] * 40)
+  assert [verdict.at_step(row, step) for step in (0, 10, 30, 60)] == [0, 0, 0.5, 1]
+  assert np.isnan(verdict.at_step(row, 61))
+
+
+def test_a_record_is_continued_and_cut_lines_are_done_again(tmp_path, monkeypatch):
+  made, file = [], tmp_path / "runs.jsonl"
+  def train(config, seed, steps):
+    made.append((*config, seed))
+    return dict(steps=steps, accuracy=[config[2] if seed >= 100 else 0.5], seconds=0)
+  monkeypatch.setattr(study, "train", train)
+  monkeypatch.setattr(study, "_build", lambda configure, *case: case)
+  of = study.Study(None, ("a", "b"), dict(t=(1, 2)), dict(t=9))
+  of.run_all(file, ("a",), ("t",), range(2))
+  assert [x for x in made if x[3] < 100] == [("t", "a", 2, 0), ("t", "a", 2, 1)] and len(made) == 6
+  file.write_text(file.read_text()[:-9])  # Cut while it was written.
+  of.run_all(file, ("a", "b"), ("t",), range(2))
+  assert made[6] == ("t", "a", 2, 1) and len(made) == 13
+  assert {arm: rate for arm, (rate, _) in of.of_arms(study.read(file), "t", range(2)).items()} == {
+      "a": 2, "b": 2}
