@@ -245,7 +245,7 @@ def test_a_reward_is_called_with_lists():
   here = lambda completions: api_rewards.number_of_texts(completions, 0)
   assert rewards_of(here, texts, 2, ids)[0].tolist() == [3, 3, 3]
   for workers in (0, 1):
-    rewards, _ = rewards_of(api_rewards.parts, ["x", ""], workers, kind="verify_steps")
+    rewards, _ = rewards_of(api_rewards.parts, ["x", ""], workers, kind="verify_lists")
     np.testing.assert_array_equal(rewards[0], [-2, np.nan, 0.5])
     assert rewards[1] == []
 
@@ -316,10 +316,10 @@ def test_a_list_is_the_verdict_too_and_the_function_is_called_once():
   rewards = verifiers.rewards(prompts, texts, keep=True)
   np.testing.assert_array_equal(rewards, [-0.5, 1, 0, np.nan, -2])
   del calls[:]
-  np.testing.assert_equal(verifiers.steps("mine", prompts, texts),
+  np.testing.assert_equal(verifiers.lists("mine", prompts, texts),
                           [[-2, 1], [1, np.nan], [], [], -2])
   assert not calls
-  verifiers.steps("mine", prompts[:2], texts[:2])  # Of another batch, for example.
+  verifiers.lists("mine", prompts[:2], texts[:2])  # Of another batch, for example.
   assert calls == texts[:2]
 
 

@@ -33,7 +33,7 @@ def pool_of(c: keys.Config, prompts: Sequence[records.Prompt]) -> pool.Pool:
       variables=c.verifier.variables,
       options=dict(
           thoughts=tuple(c.verifier.thoughts),
-          judge=dict(c.verifier.judge.to_dict(), key=rng.secret(c.seed, "judge")),
+          judge=validation.list_judges(c),
           code=dict(unsafe=c.verifier.unsafe, test_s=c.verifier.test_s,
                     test_mb=c.verifier.test_mb, total_s=0.8 * c.verifier.timeout_s,
                     tolerance=c.verifier.test_tolerance)))
@@ -44,6 +44,7 @@ def pool_of(c: keys.Config, prompts: Sequence[records.Prompt]) -> pool.Pool:
   if has_environment and any(map(verifiers.needs_process, named)):
     verifiers = make(max(c.verifier.workers, 1))
   verifiers.require(named)
+  validation.check_judges(c, named)
   return verifiers
 
 
@@ -55,7 +56,8 @@ def prompt_rows_of(c: keys.Config, methods: methods_lib.Methods, tokenizer: toke
     ValueError: a verifier reads a field that nothing computes on the host.
   """
   paths = dict.fromkeys([*(p.verifier for p in prompts if p.verifier), *c.verifier.scores,
-                         *filter(None, [c.verifier.steps]), *c.verifier.step_rewards])
+                         *filter(None, [c.verifier.steps, c.verifier.by_item]),
+                         *c.verifier.step_rewards])
   read = {path: wanted for path in paths if (wanted := pool_.fields_of(path))}
   declared = fields.table(*dict.fromkeys(inspect.getmodule(pool_.lookup(path)) for path in read))
   planned = fields.plan(
@@ -75,7 +77,7 @@ def resources_of(c: keys.Config, planned: Sequence[fields.Field],
                  prompts: Sequence[records.Prompt]) -> dict[str, Any]:
   """{name: value} that the producers of host fields read, see stages/host_fields.py."""
   tokenizer = texts.tokenizer
-  resources = dict(tokenizer=tokenizer, verify=verifiers.scores, verify_steps=verifiers.steps)
+  resources = dict(tokenizer=tokenizer, verify=verifiers.scores, verify_lists=verifiers.lists)
   if any("hinted_ids" in f.reads for f in planned):
     resources["hinted_ids"] = _encode_hinted(c, texts, prompts)
   if any("answer_ids" in f.reads for f in planned):

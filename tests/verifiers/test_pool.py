@@ -135,7 +135,7 @@ def test_the_smaller_limit_counts(make):
   assert time.monotonic() - start < 60  # Of one try.
 
 
-LINE = b"[3, 1.0, null, null]\n"  # A reply to a worker's third request, its first completion.
+LINE = b"[3, 1.0, null, null, {}]\n"  # A reply to a worker's third request, its first completion.
 
 
 def say(*lines):
@@ -150,13 +150,15 @@ def test_what_is_no_reply_is_a_crash(make, tmp_path):
   pickles = [pickle.dumps(x) + b"\n" for x in (["a"], Bomb(), ("result", Bomb()))]
   framed = [len(p).to_bytes(4, "big") + p for p in pickles]  # As multiprocessing.connection does.
   lines = (
-      b"\n", b"3\n", b"[]\n", b"[3, 1.0, null]\n", b"[2, 1.0, null, null]\n", LINE + LINE,
-      LINE[:-2] + b"\n", b"[3, 1.5, null, null]\n", b"[3, NaN, null, null]\n",
-      b"[3, true, null, null]\n", b"[3, 1e999, null, null]\n", b'[3, {"a": 1}, null, null]\n',
-      b"[3, [2.0], null, null]\n", b"[3, 1.0, 1, null]\n", b'[3, 1.0, "timeout", null]\n',
-      b"[3, 1.0, null, 7]\n", b"[" * 100_000 + b"\n", b"[" + b"9" * 10_000 + b"]\n",
-      b"\xff\xfe\n", b"\0" * 100 + b"\n", b"x" * (2**22 + 1), *pickles, *framed)
-  assert pool_lib._read(LINE, 3) and [pool_lib._read(line, 3) for line in lines] == [None] * 27
+      b"\n", b"3\n", b"[]\n", b"[3, 1.0, null, {}]\n", b"[2, 1.0, null, null, {}]\n", LINE + LINE,
+      LINE[:-2] + b"\n", b"[3, 1.5, null, null, {}]\n", b"[3, NaN, null, null, {}]\n",
+      b"[3, true, null, null, {}]\n", b"[3, 1e999, null, null, {}]\n",
+      b'[3, {"a": 1}, null, null, {}]\n', b"[3, [2.0], null, null, {}]\n",
+      b"[3, 1.0, 1, null, {}]\n", b'[3, 1.0, "timeout", null, {}]\n', b"[3, 1.0, null, 7, {}]\n",
+      b"[" * 100_000 + b"\n", b"[" + b"9" * 10_000 + b"]\n", b"\xff\xfe\n", b"\0" * 100 + b"\n",
+      b"x" * (2**22 + 1), b"[3, 1.0, null, null, []]\n", b'[3, 1.0, null, null, {"a/b": "1"}]\n',
+      *pickles, *framed)
+  assert pool_lib._read(LINE, 3) and [pool_lib._read(line, 3) for line in lines] == [None] * 29
   pool, texts = make(3, timeout_s=60.0), say(*lines[4:6], *lines[16:17], *lines[20:23], framed[1])
   np.testing.assert_array_equal(verify(pool, [*texts, "yes"]), [0] * len(texts) + [1])
   assert pool.failures == dict(crash=len(texts)) and not (tmp_path / "here").exists()
@@ -255,11 +257,11 @@ def test_verdicts_are_in_order_whatever_the_verifier(make, workers):
 def test_steps_are_judged_one_by_one(make, workers):
   pool = make(workers, timeout_s=60.0)
   prompts = [prompt("hostile.steps")] * 4 + [prompt("hostile.steps", "raise")]
-  assert pool.verify_steps(prompts, ["yes;no", "yes;raise", "nan", "", "raise"]) == [
+  assert pool.verify_lists(prompts, ["yes;no", "yes;raise", "nan", "", "raise"]) == [
       [1.0, 0.0], 0.0, [], [0.0], []]
   assert pool.failures == dict(exception=1) and pool.errors == dict(exception=1, unknown=1)
   with pytest.raises(ValueError, match="'hostile.calm' gives a float, not a list"):
-    pool.verify_steps([prompt("hostile.calm")], ["yes"])
+    pool.verify_lists([prompt("hostile.calm")], ["yes"])
   with pytest.raises(ValueError, match="'hostile.steps' gives a list, not a float"):
     pool.verify(prompts[:1], ["yes"])
 
