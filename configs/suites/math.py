@@ -2,8 +2,8 @@ r"""Mathematics: GSM8K, MATH-500, the AIME of 2024 and 2025, the AMC 12 of 2022 
 
   rlx evaluate suites/math model.path=hf:Qwen/Qwen2.5-1.5B-Instruct workdir=runs/qwen_math
 
-All answers are graded by math_answer.final; docs/verifiers.md compares it with the rules of
-lm-evaluation-harness for GSM8K.
+All answers are graded by math_answer.final; docs/verifiers.md compares it with the graders of
+lm-evaluation-harness and PRIME.
 """
 from rlx.configs import suites
 

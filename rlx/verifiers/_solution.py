@@ -46,7 +46,7 @@ def find(text: str, names: Collection[str] = (), reads_input: bool = False) -> s
     'def f(x): return x'
   """
   blocks, is_fenced = _split(text.split("\n"))
-  if not is_fenced: return _cut_prose(_unmark(text), names)
+  if not is_fenced: return _drop_prose(_unmark(text), names)
   readable = [block for block in blocks if block[0] is not None] or blocks
   defines = list(map(_define, names))
   def rank(block):
@@ -138,7 +138,7 @@ def _unmark(text):
   return text.strip("\r\n")
 
 
-def _cut_prose(text, names):
+def _drop_prose(text, names):
   """Returns the code of a text that has prose around a definition of one of the names."""
   defines = list(map(_define, names))
   if not any(d.search(text) for d in defines) or _compiles(text): return text

@@ -26,7 +26,8 @@ Comparison is exact: rational numbers are fractions. Other numbers are evaluated
 digits to distinguish all values that their literals can form, and expressions with variables at
 several points. A decimal is the number that it states; with ten or more digits it also equals a
 number that agrees with all of these digits. The order of a list matters if it consists of
-positive integers that do not increase, or if the question has a word such as "respectively".
+positive integers that do not increase and the question asks for no solutions or roots, or if the
+question has a word such as "respectively".
 One of the two answers may omit the unit; otherwise the units have to be equal, and be the unit
 that the question asks for ("in km/h", "how many cubic metres"). A letter, or a
 word that is not a common unit, is a unit only if the question or the reference contains it. 2e+1

@@ -1,50 +1,65 @@
-"""GSM8K as lm-evaluation-harness grades it, beside math_answer.final, on 300 stated answers.
+"""Recorded answers of the suites' sets: rlx's verdicts beside those of published harnesses.
 
-The rules are those of lm_eval/tasks/gsm8k/gsm8k-cot-zeroshot.yaml of
-EleutherAI/lm-evaluation-harness: two regular expressions, and what is removed before two texts are
-compared.
+experiments/bench/harness.py has the answers and how the other graders are run; what they said is in
+tests/verifiers/harness/verdicts.jsonl.
 """
-import re
+import collections
 
 import pytest
 
-from rlx.core import records
-from rlx.verifiers import math_answer
+from experiments.bench import harness
+from tests.verifiers import sandbox
 
-NUMBERS = (8, 12, 204, 1450, 70000, 7, 45, 996, 25000, 61)
-QUESTION = "Ann buys boxes of pens for $2 each. How much does she pay for the pens?"
-# Ends of a solution, {n}: the stated number, {c}: with commas; and who accepts the right number:
-# s strict-match, f flexible-extract, r rlx. docs/verifiers.md explains the differences of f and r.
-READ = {
-    "The answer is {n}.": "sfr", "The answer is {c}.": "sfr", "The answer is ${n}.": "fr",
-    "The answer is {n}.00.": "sfr", "So she pays {n} dollars.": "fr", "{n}": "fr",
-    "#### {n}": "fr", "Answer: {n}": "fr", "**Answer:** {c} dollars": "fr",
-    "It is \\boxed{{{n}}}": "fr",
-    "Therefore, the answer is {n} dollars.": "fr", "= {n}\nThe answer is {n}": "fr",
-    "She pays ${c} in total.": "fr",
-    "Therefore, the final answer is: $\\boxed{{{n}}}$. I hope it is correct": "r",
-    "The answer is {n}, since 2 + 1 = 3.": "sr"}
+LINES = harness.read_verdicts()
+OF = {(line["set"], line["grader"]): line for line in LINES}
 
 
-def clean(text):
-  for pattern in (",", r"\$", r"(?s).*#### ", r"\.$", r"\.0+$"): text = re.sub(pattern, "", text)
-  return text.lower()
+def test_every_set_has_300_answers_that_are_those_graded():
+  assert list(OF) == [(name, grader) for name, graders in harness.GRADERS.items()
+                      for grader in ("rlx", "label", *graders)]
+  for (name, _), line in OF.items():
+    assert line["digest"] == harness.digest(name), name
+    assert len(line["verdicts"]) == harness.N_ANSWERS == len(harness.answers(name))
+  for name in harness.GRADERS:
+    written = [(a.problem, a.text) for a in harness.answers(name) if a.right is not None]
+    assert len(set(written)) >= len(written) - 10, name  # Those that state nothing repeat.
+    assert sum(a.right is None for a in harness.answers(name)) == harness.SAMPLED[name]
 
 
-def grade(text, gold):
-  """Who accepts a text: letters of READ."""
-  strict = re.findall(r"The answer is (\-?[0-9\.\,]+).", text)
-  flexible = re.findall(r"(-?[$0-9.,]{2,})|(-?[0-9]+)", text)
-  stated = dict(s=strict[:1], f=[next(filter(None, groups)) for groups in flexible[-1:]])
-  prompt = records.Prompt("g", QUESTION, str(gold))
-  return "".join(k for k, found in stated.items()
-                 if found and clean(found[0].strip()) == clean(f"So.\n#### {gold}")
-                 ) + "r" * (math_answer.final(prompt, text) == 1.0)
+@pytest.mark.parametrize("name", harness.GRADERS)
+def test_rlx_says_what_was_recorded(name, pytestconfig):
+  is_code = name in harness.CODE
+  if is_code and sandbox.is_left_out(): pytest.skip(f"no sandbox: {sandbox.problem()}")
+  step = 15 if is_code and not pytestconfig.getoption("--soak") else 1  # A program takes 0.1 s.
+  chosen = range(0, harness.N_ANSWERS, step)
+  said = sandbox.at_once(lambda i: harness.rlx(name, [i]), chosen)
+  recorded = OF[name, "rlx"]["verdicts"]
+  wrong = [i for i, verdict in zip(chosen, said) if verdict != recorded[i]]
+  assert not wrong, harness.answers(name)[wrong[0]]
 
 
-@pytest.mark.parametrize("ending", READ)
-def test_who_accepts_an_answer(ending):
-  for number in NUMBERS:
-    text = "There are 4 boxes with 2 pens each.\n" + ending.format(n=number, c=f"{number:,}")
-    assert grade(text, number) == READ[ending], text
-    assert grade(text, number + 1) == "", text
+def test_every_difference_is_explained():
+  used = collections.Counter()
+  for (name, grader), line in OF.items():
+    if grader == "rlx": continue
+    listed = [i for at in line["differences"].values() for i in at]
+    assert sorted(listed) == harness.find_differences(line, OF[name, "rlx"]["verdicts"]), (
+        name, grader)
+    used.update(line["differences"].keys())
+  assert set(used) == set(harness.REASONS)
+
+
+def test_the_page_is_of_the_recorded_lines():
+  assert harness.PAGE.read_text("utf-8") == harness.page(LINES)
+
+
+def test_a_new_difference_has_no_reason():
+  line = OF["gsm8k", "flexible-extract"]
+  place = next(i for i, (a, b) in enumerate(zip(OF["gsm8k", "rlx"]["verdicts"], line["verdicts"]))
+               if a == b)
+  flipped = str(1 - int(line["verdicts"][place]))
+  changed = line | dict(verdicts=line["verdicts"][:place] + flipped + line["verdicts"][place + 1:])
+  merged = {(new["set"], new["grader"]): new for new in harness.merge(LINES, [changed])}
+  assert merged.pop(("gsm8k", "flexible-extract"))["differences"] == (
+      line["differences"] | {harness.UNEXPLAINED: [place]})
+  assert list(merged.values()) == [old for old in LINES if old != line]

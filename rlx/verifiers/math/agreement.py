@@ -5,6 +5,7 @@ from rlx.verifiers.math import expressions as ex, kinds, reading, reals, units
 from rlx.verifiers.math.latex import Unreadable
 
 _ORDERED = frozenset(["order", "ordered", "respectively", "sequence"])  # Words of a question.
+_UNORDERED = frozenset(["solution", "root"])  # As units.context has them.
 _RANKED = _ORDERED | {"rank", "arrange", "sort", "list", "first", "second", "from", "least", "most"}
 _LOGARITHMS = frozenset(["ln", "log", "lg"])
 # Words of a question about a function up to a constant.
@@ -189,7 +190,7 @@ def _same_list(gold, stated, question):
     return _same_group(kinds.Group("(", ")", _in_order(names)), stated, question)
   golds, items = kinds.items(gold), kinds.items(stated)
   is_ordered = not names and not isinstance(stated, kinds.Set) and (
-      _is_sequence(golds) or question.words & _ORDERED)
+      question.words & _ORDERED or _is_sequence(golds) and not question.words & _UNORDERED)
   if len(golds) != len(items): return False
   if _same_each(golds, items, question): return True
   if isinstance(golds[0], kinds.Text) and (  # Names may be asked for in an order.
