@@ -56,7 +56,7 @@ def train(config: Any, *misplaced: Any, rows: Rows | None = None, eval_rows: Row
       another one: {"answer": "reward_model.ground_truth"}.
     model: where the policy starts, as model.path: a folder, a .gguf file or hf:OWNER/NAME.
     base: the model, task and sizes to which the method of a named config is applied: toy, gsm8k,
-      math, code or tools (configs/bases), such as base="gsm8k" or "gsm8k:lora". None: the
+      math, code, tools or domains (configs/bases), such as base="gsm8k" or "gsm8k:lora". None: the
       config's own, which are those of the toy for most configs.
     workdir: folder of the run; a run that has a checkpoint there is continued. None: the folder
       that config names, or runs/CONFIG; runs/CONFIG-2, ... where that has a run of other methods.

@@ -57,7 +57,8 @@ Commands:
 CONFIG is a config's name, such as quickstart, quickstart:smoke or papers/prime, the path of a .py
 file, or the folder of a run, whose config is taken. key=value sets a key of the config, such as
 learner.optimizer.lr=1e-4; all keys are explained in {base}.
-base=NAME applies the config's method to another model and task: toy, gsm8k, math, code or tools.
+base=NAME applies the config's method to another model and task: toy, gsm8k, math, code, tools
+or domains.
 workdir=DIR is the folder of the run; the default is the folder that CONFIG names, or runs/CONFIG in
 the current directory (for doctor: none).
 rows=FILE and reward=MODULE:FUNCTION (train, evaluate, doctor, data) are rows and a reward of your

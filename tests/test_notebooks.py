@@ -146,7 +146,7 @@ def execute(cells, folder):
       JUPYTER_CONFIG_DIR=str(folder), JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="0",
       JAX_COMPILATION_CACHE_DIR=jax.config.jax_compilation_cache_dir)
   nbclient.NotebookClient(
-      cells, km=manager, timeout=600,
+      cells, km=manager, timeout=1800, startup_timeout=600,
       resources=dict(metadata=dict(path=str(ROOT / "colab")))).execute(
           env=environment, cleanup_kc=True)  # Of a manager that it was given, too.
 

@@ -22,8 +22,8 @@ FREE = ("rewards.", "advantages.", "prompts.options.", "prompts.columns.", "sft.
 # Sections that take further keys: variables of a chat template, options of a data set.
 OPEN = ("prompts.template", "prompts.columns")
 # The start of a key of a source of prompts.mixture or of a set of eval.sets, which may have those
-# of `prompts` that say what a source is, see NAMED in configs/base.py.
-_NAMED = re.compile(r"(prompts\.mixture|eval\.sets)\.([^.]*)(?=\.)")
+# of `prompts` that say what a source is, or of a judge, see NAMED in configs/base.py.
+_NAMED = re.compile(r"(prompts\.mixture|eval\.sets|verifier\.judges)\.([^.]*)(?=\.)")
 RENAMED = tomllib.loads(pathlib.Path(__file__).with_name("renamed.toml").read_text())
 
 
@@ -111,8 +111,8 @@ def is_open(key: str) -> bool:
 
 
 def open_source(config: Config, key: str) -> None:
-  """Makes room for a key of a source of prompts.mixture or of a set of eval.sets, of which a config
-  has those that differ.
+  """Makes room for a key of a source of prompts.mixture, a set of eval.sets or a judge of
+  verifier.judges, of which a config has those that differ.
 
     >>> open_source(config := base.get_config(), "prompts.mixture.mine.weight")
     >>> config.prompts.mixture.to_dict()
@@ -136,6 +136,6 @@ def open_source(config: Config, key: str) -> None:
 def _check_name(section: str, name: str) -> None:
   """Refuses names of sources and sets that cannot be a part of a key."""
   if not name.isidentifier() or keyword.iskeyword(name) or hasattr(Config, name):
-    what = "source" if section == "prompts.mixture" else "set"
+    what = {"prompts.mixture": "source", "eval.sets": "set"}.get(section, "judge")
     raise ValueError(f"{section}.{name}: another name for the {what}, of letters, digits "
                      "and _, that means nothing in Python.")

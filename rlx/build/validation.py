@@ -4,7 +4,7 @@ Everything here runs before a model is read or anything compiles. A refusal is a
 ValueError of one line: the key, its value, what is allowed. Only `find_toy_numbers` asks the
 model's tokenizer.
 """
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 import functools
 import inspect
 import re
@@ -18,12 +18,12 @@ from rlx.advantages import combine
 from rlx.build import (
     keys, methods as build_methods, models as build_models, options as options_lib,
     plan as plan_lib, prompts as build_prompts)
-from rlx.core import fields, records, resolve
+from rlx.core import fields, records, resolve, rng
 from rlx.core.options import flatten
 from rlx.environments import runner
 from rlx.io import rows as io_rows, secrets, trackers
 from rlx.stages import host_fields, methods as methods_lib, texts as texts_lib
-from rlx.verifiers import judge, pool
+from rlx.verifiers import items, judge, pool
 
 _TOY_TOKENS = 512  # A vocabulary of characters is smaller.
 _ROWS = 2**20  # Completions of a step: methods hold a few arrays with so many rows.
@@ -74,7 +74,7 @@ def _check_secrets(c: keys.Config) -> None:
 
 def _check_functions(c: keys.Config) -> None:
   """Refuses names of functions that do not exist, and options that they do not take."""
-  for path, key in verifiers(c).items(): resolve.lookup("verifiers", path, key)
+  for path, key in verifiers(c).items(): pool.lookup(path, key)
   if c.rollouts.demonstration.name is not None:
     resolve.bind("prompts.datasets", c.rollouts.demonstration, "rollouts.demonstration", n_given=2)
   build_prompts.read_weights(c)
@@ -98,6 +98,12 @@ def _check_workers(c: keys.Config) -> None:
   """Refuses 0 workers where they are needed, before the data is read."""
   checked = pool.Pool(c.verifier.workers, c.verifier.timeout_s)
   checked.require(verifiers(c))
+  for j, row in enumerate(c.verifier.default_items):
+    if problem := items.find_row_problem(row):
+      raise ValueError(f"verifier.default_items[{j}]={row!r:.80}: {problem}.")
+  if c.verifier.by_item and getattr(checked.lookup(c.verifier.by_item), "is_reward", False):
+    _refuse(c, "verifier.by_item", "a verifier, which gives numbers in [0, 1]; a reward function "
+            "gives rewards of steps (verifier.step_rewards)")
   if c.environment.name is not None:
     options = {k: v for k, v in c.environment.to_dict().items() if k != "name"}
     return runner.check(c.environment.name, options, c.episodes.workers)
@@ -122,7 +128,9 @@ def verifiers(c: keys.Config) -> dict[str, str]:
       *((f"eval.sets.{name}.verifier", filter(None, [build_prompts.find_verifier(c, name)]))
         for name in c.eval.sets),
       ("verifier.scores", c.verifier.scores), ("verifier.step_rewards", c.verifier.step_rewards),
-      ("verifier.steps", steps), ("eval.prm_sets", sets)) for path in paths}
+      ("verifier.steps", steps),
+      ("verifier.by_item", filter(None, [c.verifier.by_item])),
+      ("eval.prm_sets", sets)) for path in paths}
 
 
 def _check_rollouts(c: keys.Config, methods: methods_lib.Methods) -> None:
@@ -252,6 +260,10 @@ def _check_model(c: keys.Config, methods: methods_lib.Methods) -> None:
   if c.teacher.path is not None and not build_models.needs_teacher(methods):
     _refuse(c, "teacher.path",
             "no reward and no loss reads the teacher; drop the path or add implicit.teacher")
+  if c.teacher.hint is not None and not methods.needs("hinted_logps_BT"):
+    _refuse(c, "teacher.hint", "no reward reads it; drop the hint or add implicit.hinted")
+  if c.teacher.hint is not None and c.environment.name is not None:
+    _refuse(c, "teacher.hint", "None with environment.name, which writes the prompts itself")
   if not c.prm.snapshot and c.prm.epochs > 1:
     _refuse(c, "prm.snapshot", f"True with prm.epochs={c.prm.epochs}, as the PRM would score each "
             "completion several times")
@@ -292,7 +304,7 @@ def _check_steps(c: keys.Config, methods: methods_lib.Methods) -> None:
     _require_off(c, "without train_prm.labels", {"train_prm.balanced": False})
   if c.rollouts.step_separator is not None: return
   needing = [f"{key}={path!r}" for path, key in verifiers(c).items()
-             if not key.startswith(("verifier.scores", "eval.sets."))]
+             if not key.startswith(("verifier.scores", "verifier.by_item", "eval.sets."))]
   if c.train_prm.labels is not None: needing.append("train_prm.labels")
   needing += [f"rewards.{term}.granularity='step'" for term, spec in c.rewards.items()
               if spec.get("granularity") == "step"]
@@ -308,18 +320,29 @@ def _check_value_model(c: keys.Config, methods: methods_lib.Methods) -> None:
 
 
 def _check_judge(c: keys.Config) -> None:
-  """Options of verifiers/judge.py; the pool's deadline must leave time for its requests."""
-  options = c.verifier.judge.to_dict()
-  if problem := judge.problem(options): _refuse(c, f"verifier.judge.{problem[0]}", problem[1])
+  """Options of verifiers/judge.py, of the judges that the config names."""
   parts = (*build_prompts.list_sources(c).values(), *build_prompts.list_eval_sets(c).values())
   named = {*verifiers(c), *(part.prompts.columns.get("verifier") for part in parts)}
-  for verifier, key in (("judge.chat", "url"), ("judge.function", "function")):
-    if verifier in named and options[key] is None:
-      _refuse(c, f"verifier.judge.{key}", f"{verifier} needs it")
-  longest = judge.longest_s(options)
-  if ("judge.chat" in named and c.verifier.workers > 0 and c.verifier.timeout_s <= longest):
-    _refuse(c, "verifier.timeout_s", f"judge.chat may take {longest:g} s with its repeats; "
-            "allow more, or lower verifier.judge.timeout_s or .retries")
+  check_judges(c, named)
+
+
+def check_judges(c: keys.Config, paths: Iterable[str | None]) -> None:
+  """Refuses options of the judges among the verifiers at these paths.
+
+  Raises:
+    ValueError: one line with the key, its value and what is allowed.
+  """
+  judges = list_judges(c)
+  for path in sorted({path for path in paths if path and path.startswith("judge.")}):
+    if problem := judge.find_problem(judges, path):
+      key, value, allowed = problem
+      raise ValueError(f"{key}={value!r}: {allowed}.")
+
+
+def list_judges(c: keys.Config) -> dict[str, Any]:
+  """The options of verifier.judge, with those of verifier.judges as `named`."""
+  return dict(c.verifier.judge.to_dict(), key=rng.secret(c.seed, "judge"),
+              named={name: own.to_dict() for name, own in sorted(c.verifier.judges.items())})
 
 
 def _try_methods(c: keys.Config, methods: methods_lib.Methods) -> None:
@@ -374,8 +397,8 @@ def _make_example(c: keys.Config, methods: methods_lib.Methods) -> records.Batch
   It has the fields of the plan, and those that methods require from an update.
   """
   sizes = dict(B=_FEW * c.rollouts.per_prompt, T=_FEW, E=len(c.verifier.scores),
-               Z=max(len(c.verifier.step_rewards), 1), M=_FEW, J=_FEW, K=_FEW,
-               V=_FEW)
+               Z=max(len(c.verifier.step_rewards), 1), I=c.verifier.max_items,
+               M=_FEW, J=_FEW, K=_FEW, V=_FEW)
   tried = (*methods.readers().values(), methods.prm, methods.auxiliary, methods.filter_groups)
   names = [*(f.name for f in plan_lib.plan_fields(c, methods)),
            *(name for fn in tried if fn for name in fn.required)]

@@ -3,7 +3,7 @@
 Scores are in [0, 1], as verifiers give them; papers that shape the logits of a
 reward model get their units back through a factor `k`.
 """
-from typing import Annotated, Literal
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -207,47 +207,39 @@ def stratified(scores_PG: Array, outcome_PG: Array, learn_PG: Array, *,
 
 
 @method
-def unit_tests(scores_BE: Array, learn_PG: Array, *,
-               weight: Literal["uniform", "exp", "density"] = "density",
-               alpha: ranges.NotNegative = 2.0,
-               width: Annotated[float, ranges.Range(1e-6, 1e6)] = 0.1) -> Array:
-  """VeRPO: passed unit tests, with more weight on those that few completions pass.
+def facts(scores_BE: Array, learn_B: Array, *, most: ranges.Positive,
+          detail: ranges.NotNegative = 0.01, win: ranges.NotNegative = 0.1) -> Array:
+  """Factual precision, number of supported claims, and whether a reference is beaten.
 
-    r_i = sum_e w_e s_ie,   rho_e = mean of s_e over the prompt's completions
-    uniform: w = 1 / number of tests    exp: w = exp(-alpha rho)
-    density: w = exp(-alpha rho_e) / N_e,   N_e = sum_f exp(-(rho_e - rho_f)^2 / (2 width^2))
+    r = S / (C + 1) + detail log(1 + S) + win 1[p > 1/2]
 
-  Without N_e the many tests that are easy would be most of the sum. A test is a
-  verifier in verifier.scores. The paper adds the advantage of passing all of them:
-  the term outcome.verdict, with an estimator of its own.
+  with S = most s_0 the supported ones of the C = most s_1 claims, as a judge counts them, and
+  p = s_2 its preference over a reference. Precision alone pays for saying little.
 
-  Source: Wang et al. 2026, arXiv:2601.03525, eq. 7 to 10 of its third version (uniform
-  and exp are its ablations). Differs from the paper: nothing is added to N_e, which is
-  at least 1.
+  Source: Chen et al. 2025, arXiv:2508.05618. Differs from the paper: its claims are checked
+  against retrieved documents, and the defaults of the two weights could not be confirmed.
 
   Args:
-    scores_BE: 1 for a test passed, or a share; anything where not valid.
-    learn_PG: bool.
-    weight: one of the above.
-    alpha: of exp and density.
-    width: of density, in units of the rates.
+    scores_BE: shares of `most` of supported claims and of claims, and the preference, of the three
+      verifiers in verifier.scores; anything where not valid.
+    learn_B: bool.
+    most: the number of claims that a score of 1 means, verifier.judges.NAME.full.
+    detail, win: weights of the second and third term.
   Returns:
     rewards_B, 0 where not valid.
   Raises:
-    ValueError: an unknown weight.
+    ValueError: verifier.scores does not name three verifiers.
   Example:
-    >>> shaping.unit_tests(jnp.array([[1., 1.], [1., 0.]]), jnp.ones((1, 2), bool),
-    ...                    weight="uniform")
-    Array([1. , 0.5], dtype=float32)
+    >>> scores_BE = jnp.array([[.3, .4, 1.], [.1, .1, 0.]])
+    >>> shaping.facts(scores_BE, jnp.ones(2, bool), most=10., detail=0.).round(2)
+    Array([0.7, 0.5], dtype=float32)
   """
-  passed_PGE = scores_BE.reshape(*learn_PG.shape, -1)
-  if weight == "uniform": return jnp.mean(passed_PGE, axis=2).reshape(-1)
-  rate_PE = masked.mean(passed_PGE, learn_PG[:, :, None], axis=1)
-  weight_PE = jnp.exp(-alpha * rate_PE)
-  if weight == "density":
-    apart_PEE = (rate_PE[:, :, None] - rate_PE[:, None, :]) / width
-    weight_PE = weight_PE / jnp.sum(jnp.exp(-apart_PEE**2 / 2), axis=2)
-  return jnp.sum(passed_PGE * weight_PE[:, None, :], axis=2).reshape(-1)
+  if scores_BE.shape[1] != 3:
+    raise ValueError(f"most={most!r}: verifier.scores names {scores_BE.shape[1]} verifiers; three "
+                     "are needed, of supported claims, of claims and of a comparison.")
+  supported_B, claims_B = most * scores_BE[:, 0], most * scores_BE[:, 1]
+  return supported_B / (claims_B + 1) + detail * jnp.log1p(supported_B) + win * (
+      scores_BE[:, 2] > 0.5)
 
 
 def _unit(scores_PG, mask_PG):

@@ -81,25 +81,6 @@ def test_stratified_ranks_within_a_verdict_and_never_across():
   np.testing.assert_allclose(got, [.8, 1.2, 1], rtol=1e-6)
 
 
-NEAR = np.exp(-.5**2 / (2 * .1**2))   # Of rates 1/2 apart, 3.7e-6.
-
-
-@pytest.mark.parametrize("options, weights", [
-    (dict(weight="uniform"), [1/3, 1/3, 1/3]),
-    (dict(weight="exp"), np.exp([-2, -1, -1])),  # Pass rates 1, 1/2, 1/2.
-    (dict(weight="exp", alpha=4.), np.exp([-4, -2, -2])),
-    # The last two have the same rate, and each counts half.
-    (dict(), np.exp([-2, -1, -1]) / [1 + 2 * NEAR, 2 + NEAR, 2 + NEAR]),
-    (dict(alpha=0., width=.5), 1 / np.array([1 + 2 * np.exp(-.5), *[2 + np.exp(-.5)] * 2])),
-], ids=str)
-def test_unit_tests(options, weights):
-  passed = np.array([[1, 1, 0], [1, 0, 1.]])
-  scores_BE = np.array([*passed, [nan] * 3, [nan] * 3, *passed, [nan] * 3, [nan] * 3])
-  learn_PG = np.array([[1, 1, 0, 0], [1, 1, 0, 0]], bool)
-  got = shaping.unit_tests(scores_BE, learn_PG, **options)
-  np.testing.assert_allclose(got, [*(passed @ weights), 0, 0] * 2, rtol=1e-6)
-
-
 @pytest.mark.parametrize("call, message", [
     (lambda: shaping.ensemble(np.ones((2, 3)), np.ones(2, bool), kind="lagrange"),
      "thresholds=None: lagrange needs 3, one for each"),
