@@ -410,6 +410,9 @@ Keys = TypedDict("Keys", {
     "sft.target.name": Function,
     # RL iterations
     "steps": int,
+    # Self-distillation instead: a text that is added to the question, with {} where the reference
+    # answer stands, when the policy itself is the teacher (implicit.hinted).
+    "teacher.hint": str | None,
     "teacher.path": str | None,
     # whether right and wrong steps have half of the head's loss each
     "train_prm.balanced": bool,
@@ -450,35 +453,70 @@ Keys = TypedDict("Keys", {
     # code_tests refuses prompts whose tests a constant solution passes, which ignores its
     # arguments or its stdin; True accepts them. `rlx doctor` counts them.
     "verifier.allow_constant": bool,
+    # Verifier that gives a list with a number in [0, 1] for each item of its verdict, such as the
+    # tests of a program (verifiers/items.py); None: there is none.
+    "verifier.by_item": str | None,
+    # What these items are, ({"name", "weight", ...}, ...), of prompts that do not say it.
+    "verifier.default_items": Sequence[str],
+    # judge.pairs: what a completion is compared with: all others of its group, the first of its
+    # group, or the answer of the row.
+    "verifier.judge.against": Literal["group", "first", "answer"],
     # environment variable that has the key; None: sends no key
     "verifier.judge.api_key_env": str | None,
+    # judge.pairs: each pair is asked in both orders
+    "verifier.judge.both_orders": bool,
+    # Folder of replies, which runs may share; None: each request is sent.
+    "verifier.judge.cache": str | None,
+    # Requests of a worker that wait for their replies at once.
+    "verifier.judge.concurrent": int,
     # The number that means a score of 1; numbers are in [0, full].
     "verifier.judge.full": float,
-    # package.module:name, a function text -> score
+    # package.module:name, a function text -> score or reply, of judge.function, and of all judges
+    # where url is None.
     "verifier.judge.function": str | None,
     # Of a reply, including reasoning; longer: unknown verdict.
     "verifier.judge.max_tokens": int,
     # name of the model at the endpoint
     "verifier.judge.model": str,
+    # Names of judges of verifier.judges whose verdicts are joined by `vote`, as this one's.
+    "verifier.judge.of": Sequence[str],
+    # judge.pairs: how many others of the group each completion meets; 0: all.
+    "verifier.judge.opponents": int,
     # Before the first retry; doubles with each further one.
     "verifier.judge.pause_s": float,
-    # Format of the last line of a reply: yes_no (Verdict NONCE: yes | no), or a regular
-    # expression whose one group is a number, such as r"Score {nonce}: (\d+)". If the line does
-    # not match as a whole, the verdict is unknown. An expression without {nonce} must match the
-    # whole reply.
-    "verifier.judge.reads": str,
+    # judge.rubric: a request for each item, not one for all
+    "verifier.judge.per_item": bool,
+    # Words count with their probabilities, P(yes) / (P(yes) + P(no)), from the logprobs of the
+    # endpoint.
+    "verifier.judge.probability": bool,
+    # Format of the last line of a reply: words with scores such as "good=1 fair=0.5 bad=0", which
+    # stand behind the nonce (Verdict NONCE: fair); yes_no, which is "yes=1 no=0"; or a regular
+    # expression whose one group is a number, such as r"Score {nonce}: (\d+)". With judge.rubric
+    # every item has such a line, and {item} stands for its number. If the line does not match as
+    # a whole, the verdict is unknown. An expression without {nonce} must match the whole reply.
+    # None: yes_no; of judge.pairs "A=1 B=0 tie=0.5".
+    "verifier.judge.reads": str | None,
     # after a failure that may be temporary
     "verifier.judge.retries": int,
+    # judge.pairs: the share of wins, or what the Bradley-Terry model expects of it.
+    "verifier.judge.strength": Literal["win_rate", "bradley_terry"],
     "verifier.judge.temperature": float,
-    # {nonce} is a random word that occurs nowhere else in the request; judge.chat requires it
-    # around {answer}.
-    "verifier.judge.template": str,
+    # The text that is sent, with the slots {question}, {answer}, {reference}, {items} (the
+    # numbered list of a rubric), {other} (of judge.pairs the second answer) and {nonce}, a random
+    # word that occurs nowhere else in the request; around {answer} it is required if there is a
+    # url. None: that of the form, in rlx/verifiers/judge.py.
+    "verifier.judge.template": str | None,
+    # the judge reads the thoughts of a completion, too
+    "verifier.judge.thoughts": bool,
     # per request
     "verifier.judge.timeout_s": float,
     # OpenAI-compatible: http://HOST/v1/chat/completions
     "verifier.judge.url": str | None,
+    "verifier.judge.vote": Literal["mean", "median", "majority", "minimum"],
     # The run stops when a larger share of verdicts is unknown.
     "verifier.max_error_rate": float,
+    # of a prompt; arrays have room for so many
+    "verifier.max_items": int,
     # Additional verifiers that score completions, such as ("format.boxed",).
     "verifier.scores": Sequence[str],
     # Functions that give each reasoning step a reward on any scale, for the reward steps.given.
