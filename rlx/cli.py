@@ -57,7 +57,8 @@ Commands:
 CONFIG is a config's name, such as quickstart, quickstart:smoke or papers/prime, the path of a .py
 file, or the folder of a run, whose config is taken. key=value sets a key of the config, such as
 learner.optimizer.lr=1e-4; all keys are explained in {base}.
-base=NAME applies the config's method to another model and task: toy, gsm8k, math, code or tools.
+base=NAME applies the config's method to another model and task: toy, gsm8k, math, code, tools
+or domains.
 workdir=DIR is the folder of the run; the default is the folder that CONFIG names, or runs/CONFIG in
 the current directory (for doctor: none).
 rows=FILE and reward=MODULE:FUNCTION (train, evaluate, doctor, data) are rows and a reward of your
@@ -185,8 +186,9 @@ def _override(config, values):
   values = sets.change_source(config, values)
   for key, value in values.items():
     keys.check_exists(config, key.partition("[")[0])
-    if key.startswith(("prompts.mixture.", "eval.sets.")) and key.count(".") == 2:
-      raise ValueError(f"{key}={value!r}: a section of keys, such as {key}.source.")
+    if keys.is_named_section(key):
+      first = "path" if key.startswith("scorers.") else "source"
+      raise ValueError(f"{key}={value!r}: a section of keys, such as {key}.{first}.")
     keys.open_source(config, key)
     *sections, name = key.split(".")
     if keys.is_open(key) and name not in (

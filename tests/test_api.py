@@ -208,10 +208,10 @@ def test_mistakes_of_a_call_are_one_line(tmp_path, changes, match):
   assert "\n" not in str(error.value)
 
 
-def rewards_of(fn, texts, workers, ids="", kind="verify"):
+def rewards_of(fn, texts, workers, ids="", kind="verify", timeout_s=60.0):
   """The rewards that a run's pool gives to completions of the prompts `ids`, and the pool."""
   verifier = reward_function.RewardFunction(fn.__name__, fn)
-  verifiers = pool.Pool(workers, timeout_s=1.0, functions=dict(mine=verifier))
+  verifiers = pool.Pool(workers, timeout_s=timeout_s, functions=dict(mine=verifier))
   prompts = [records.Prompt(id=id_, text="", answer="4", verifier="mine",
                             meta=dict(row=dict(prompt="", answer="4", id=id_)))
              for id_ in ids or "a" * len(texts)]
@@ -245,7 +245,7 @@ def test_a_reward_is_called_with_lists():
   here = lambda completions: api_rewards.number_of_texts(completions, 0)
   assert rewards_of(here, texts, 2, ids)[0].tolist() == [3, 3, 3]
   for workers in (0, 1):
-    rewards, _ = rewards_of(api_rewards.parts, ["x", ""], workers, kind="verify_steps")
+    rewards, _ = rewards_of(api_rewards.parts, ["x", ""], workers, kind="verify_lists")
     np.testing.assert_array_equal(rewards[0], [-2, np.nan, 0.5])
     assert rewards[1] == []
 
@@ -316,10 +316,10 @@ def test_a_list_is_the_verdict_too_and_the_function_is_called_once():
   rewards = verifiers.rewards(prompts, texts, keep=True)
   np.testing.assert_array_equal(rewards, [-0.5, 1, 0, np.nan, -2])
   del calls[:]
-  np.testing.assert_equal(verifiers.steps("mine", prompts, texts),
+  np.testing.assert_equal(verifiers.lists("mine", prompts, texts),
                           [[-2, 1], [1, np.nan], [], [], -2])
   assert not calls
-  verifiers.steps("mine", prompts[:2], texts[:2])  # Of another batch, for example.
+  verifiers.lists("mine", prompts[:2], texts[:2])  # Of another batch, for example.
   assert calls == texts[:2]
 
 
@@ -381,7 +381,7 @@ def test_functions_of_modules_run_in_workers_with_a_deadline(tmp_path, monkeypat
       f"  return [float(os.getpid() != {os.getpid()}) for c in completions]")
   monkeypatch.syspath_prepend(str(tmp_path))
   where = importlib.import_module("my_reward").where
-  rewards, verifiers = rewards_of(where, ["a", "hang", "b"], 2)
+  rewards, verifiers = rewards_of(where, ["a", "hang", "b"], 2, timeout_s=2.0)
   assert rewards.tolist() == [1, 0, 1] and verifiers.failures == dict(timeout=1)
   here = lambda completions: where(completions, None)  # Cannot be sent to a worker.
   assert rewards_of(here, ["a"], 2)[0].tolist() == [0]

@@ -102,6 +102,9 @@ def _record(stage, padding):
                                [-1] * 4, [0, 2, 2, 1]]),
       turn_rewards_BT=fill(-1.0, 1.0),
       scores_BE=np.where(learn_B[:, None], draw.uniform(size=(6, 2)), padding),
+      items_BI=np.where(learn_B[:, None], np.array([[1., .5, 0]] * 3 + [[1., 0, 0]] * 3), padding),
+      item_weight_BI=np.where(learn_B[:, None], [[2., -1, 0]] * 6, padding),
+      item_veto_BI=np.array([[False, True, False]] * 6),
       answer_B=np.array([0, 1, 1, 2, 2, 2]),
       demo_B=np.array([False, False, True, False, True, True]),
       tokens_BT=draw.integers(0, 2, mask_BT.shape), pair_B=np.array([1, 1, 1, 0, 0, 0]),
@@ -111,9 +114,12 @@ def _record(stage, padding):
       answer_mask_BM=learn_BT, answer_span_BT=learn_BT, greedy_B=np.repeat([0.5, 1.0], 3),
       old_sum_pi_squared_BT=fill(0.1, 0.5), rehearsal_BT=learn_BT,
       self_logps_B=fill()[:, 0], finish_B=np.array([1, 1, 1, 0, 1, 2]),
-      prefix_scores_BT=fill(0.1, 0.9), teacher_logps_BT=fill(),
+      prefix_scores_BT=fill(0.1, 0.9), teacher_logps_BT=fill(), hinted_logps_BT=fill(),
       all_logps_BTV=np.stack([fill(), fill()], axis=2),
-      teacher_all_logps_BTV=np.stack([fill(), fill()], axis=2))
+      teacher_all_logps_BTV=np.stack([fill(), fill()], axis=2),
+      old_all_logps_BTV=np.stack([fill(), fill()], axis=2),
+      prm_all_logps_BTV=np.stack([fill(), fill()], axis=2),
+      prm_ref_all_logps_BTV=np.stack([fill(), fill()], axis=2))
   return combine.with_rewards(scored, fill(-1.0, 1.0)) if stage == "advantages" else scored
 
 

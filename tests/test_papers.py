@@ -5,8 +5,9 @@ import types
 import numpy as np
 import pytest
 
-from rlx.build import load, methods as build_methods, updates
+from rlx.build import load, methods as build_methods, updates, validation
 from rlx.core import records
+from rlx.verifiers import pool
 
 # Two completions of a prompt, of two steps of two tokens each.
 ENDS_BT = np.array([[False, True, False, True]] * 2)
@@ -74,10 +75,35 @@ def test_noisy_rew(kind, expected):
   np.testing.assert_allclose(reward(scored), expected)
 
 
+@pytest.mark.parametrize("key, outcome, scores, rewards", [
+    # The calls count six times as much as the form; half of the calls with the form are 3 + 1.
+    ("toolrl", [.5, 1], [[1], [0]], [4, 6]),
+    # 1 + (1 - 0) + 1, and a wrong answer with a confidence of 1/2 without the structure: 3/4.
+    ("refine", [1, 0], [[1, 1, 1], [.5, 1, 0]], [3, .75]),
+    # No confidence: a right answer and the structure alone.
+    ("refine", [1, 0], [[0, 0, 1], [0, 1, 1]], [2, 2]),
+    ("kg_path", [1, 0], [[.5], [1]], [1.25, .5]), ("rlvrr", [.5, .25], [[0], [1]], [.5, 1.25]),
+    # A refusal without the form counts nothing, nor does the form without a right refusal.
+    ("alpha_align", [1, 1], [[0], [1]], [0, 1]), ("alpha_align", [0, 1], [[1], [0]], [0, 0])])
+def test_sums_of_verdicts_and_scores(key, outcome, scores, rewards):
+  got_BT = advantages(key, [*map(float, outcome)], scores_BE=np.array(scores, float))
+  sizes = np.array(rewards) - np.mean(rewards)
+  size = sizes / np.std(rewards, ddof=1) if np.ptp(rewards) else sizes
+  np.testing.assert_allclose(got_BT, np.repeat(size[:, None], 4, axis=1), atol=1e-3)
+  # Two z-scores are equal whatever the sizes are, so that the rewards are compared, too.
+  c = importlib.import_module(f"configs.papers.{key}").get_config()
+  terms = build_methods.resolve_methods(c).rewards
+  scored = records.Batch(action_BT=np.ones((2, 1), bool), group=2, outcome_B=np.array(outcome, float),
+                         scores_BE=np.array(scores, float))
+  total = sum(c.rewards[name].coef * reward(scored) for name, (_, reward) in terms.items())
+  np.testing.assert_allclose(total, rewards, atol=1e-6)
+
+
 def test_verpo():
   # Both pass the first test, one the second: rates 1 and 1/2, not near each other, so
   # that only the second counts, with e^-1, and the verdict with 1.
-  got_BT = advantages("verpo", [1., 0.], scores_BE=np.array([[1., 1.], [1., 0.]]))
+  got_BT = advantages("verpo", [1., 0.], items_BI=np.array([[1., 1., 0], [1., 0., 0]]),
+                      item_weight_BI=np.array([[1., 1., 0]] * 2))
   gain = (1 + np.exp(-1)) / 2
   np.testing.assert_allclose(got_BT, [[gain] * 4, [-gain] * 4], rtol=1e-4)
 
@@ -163,3 +189,71 @@ def test_lanser():
   # Returns 1/2 + 7/5, 7/5 and 2/5 + 2/5, 2/5, against each other.
   got_BT = advantages("lanser", **of_turns([[1/2, 7/5], [2/5, 2/5]]))
   np.testing.assert_allclose(got_BT, per_turn([11/10, 1], [-11/10, -1]), rtol=1e-5)
+
+
+# Judges: of a group of two, the first wins 3/4 of the comparisons, or a judge says yes to it.
+
+
+def rewards_of(key, scores_BE, outcome_B=(1., 0.)):
+  """{term: rewards_B} times the term's coefficient."""
+  c = load.load_config(f"papers/{key}")
+  scored = records.Batch(action_BT=np.ones((2, 4), bool), group=2, outcome_B=np.array(outcome_B),
+                         scores_BE=np.array(scores_BE, np.float32))
+  rewards = build_methods.resolve_methods(c).rewards
+  return {term: c.rewards[term].coef * fn(scored) for term, (_, fn) in rewards.items()}
+
+
+@pytest.mark.parametrize("key, scores_BE, expected", [
+    # The first of the group is the reference and has 1/2: 0; winning and losing are 1 and -1.
+    ("writing_zero", [[.5], [1.]], dict(outcome=[0, 1])),
+    ("writing_zero", [[.5], [0.]], dict(outcome=[0, -1])),
+    ("pairwise_rl", [[.75], [.25]], dict(outcome=[.25, -.25])),
+    ("soft_verdicts", [[.9], [.2]], dict(outcome=[.9, .2])),
+    # The verdict, 0 or -1 for the reasoning, and a tenth of the form.
+    ("clarity", [[0., 1.], [1., 0.]], dict(outcome=[1, 0], consistent=[-1, 0], form=[.1, 0])),
+    # Of 64: 3 of 4 claims and a win; 1 of 1 and a loss.
+    ("factuality", [[3 / 64, 4 / 64, 1.], [1 / 64, 1 / 64, 0.]], dict(outcome=[
+        3 / 5 + .01 * np.log(4) + .1, 1 / 2 + .01 * np.log(2)]))])
+def test_rewards_of_judges(key, scores_BE, expected):
+  got = rewards_of(key, scores_BE)
+  assert set(got) == set(expected)
+  for term, rewards_B in expected.items():
+    np.testing.assert_allclose(got[term], rewards_B, rtol=1e-5)
+
+
+# Of the question 3M5m2=, whose steps are 5 and 2, a right completion, and one with a wrong first
+# step and a wrong answer. The judge of the toy reads what a language model would be sent.
+@pytest.mark.parametrize("key, path, expected", [
+    ("rar:judge", "judge.rubric", [[1, 1, 1], [0, 0, 1]]),
+    ("rar:implicit", "judge.chat/whole", [1, .3]),
+    ("search_gen_v", "judge.rubric", [[1, 1, 1], [0, 0, 1]]),
+    ("orbit", "judge.rubric", [[1, 1, 1], [0, 0, 1]]), ("soft_verdicts", "judge.chat", [1, 0]),
+    ("clarity", "judge.chat/consistency", [1, 0]), ("hybrid_rewards", "judge.chat", [1, 0]),
+    ("factuality", "judge.chat/supported", [2 / 64, 1 / 64]),
+    ("factuality", "judge.chat/claims", [2 / 64] * 2), ("factuality", "judge.pairs", [1, 1]),
+    ("pairwise_rl", "judge.pairs", [1, 1]), ("pairwise_rl:group", "judge.pairs", [1, 0]),
+    ("writing_zero", "judge.pairs", [.5, 0])])
+def test_what_judges_of_papers_say_on_the_toy(key, path, expected):
+  c = load.load_config(f"papers/{key}")
+  sources = (c.prompts, *c.prompts.mixture.values())
+  named = [source.get("columns", {}).get("verifier") for source in sources]
+  assert path in (*c.verifier.scores, c.verifier.by_item, *named)
+  prompt = records.Prompt("p", "3M5m2=", "2", path, dict(
+      judge=validation.list_judges(c), items=list(c.verifier.default_items)))
+  results = pool.lookup(path)([prompt] * 2, ["5;2#2", "4;2#3"])
+  assert [error for _, error, _ in results] == [None] * 2, results
+  for (given, *_), right in zip(results, expected): np.testing.assert_allclose(given, right)
+
+
+@pytest.mark.parametrize("claims", [4, 10, 40])
+def test_precision_alone_pays_for_saying_little(claims):
+  """One claim that is true, and a detailed answer of which nine in ten are."""
+  right = .9 * claims / 64
+  scores_BE = [[1 / 64, 1 / 64, 0.], [right, claims / 64, 0.]]
+  brief, detailed = rewards_of("factuality", scores_BE)["outcome"]
+  assert 1 / 1 > right * 64 / claims and detailed > brief
+
+
+def test_brpo_has_no_baseline():
+  got_BT = advantages("writing_zero", [1., 0.], scores_BE=np.array([[.5], [0.]]))
+  np.testing.assert_allclose(got_BT, [[0] * 4, [-1] * 4], atol=1e-6)

@@ -90,7 +90,7 @@ def test_first_errors_by_the_step_checker(run):
 
 @pytest.mark.parametrize("verdicts", [[], 0.0])
 def test_a_step_checker_that_fails_marks_nothing(run, verdicts):
-  pool_ = types.SimpleNamespace(verify_steps=lambda prompts, texts: [verdicts])
+  pool_ = types.SimpleNamespace(verify_lists=lambda prompts, texts: [verdicts])
   got = prm_sets.first_errors(types.SimpleNamespace(texts=run.texts, pool=pool_),
                               "chain.steps", [PROMPT], ["7;2#2"], [1], [EOS])
   np.testing.assert_array_equal(got, [nan])

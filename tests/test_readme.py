@@ -13,7 +13,7 @@ import rlx
 from rlx import build
 from rlx.build import own_data
 from rlx.core import fields, records, resolve
-from rlx.stages import host_fields, model_fields
+from rlx.stages import host_fields, model_fields, scorer_fields
 
 ROOT = pathlib.Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
@@ -135,7 +135,8 @@ def fields_page():
   for stage, title in stages.items():
     page += [f"## {title}", "", "| field | axes | dtype | meaning | config keys | producer |",
              "| --- | --- | --- | --- | --- | --- |"]
-    for f in fields.table(records, host_fields, model_fields).values():
+    for f in (*fields.table(records, host_fields, model_fields).values(),
+              *fields.table(scorer_fields).values()):
       if f.where != stage: continue
       keys = ", ".join(f"`{key}`" for key in dict.fromkeys([*f.needs, *f.options.values()]))
       module = f.fn and f.fn.__module__.removeprefix("rlx.")

@@ -13,7 +13,7 @@ from rlx import build
 from rlx.build import methods as build_methods, validation
 from rlx.core import records, rng
 from rlx.stages import model_fields
-from rlx.verifiers import judge
+from rlx.verifiers import _replies, judge
 from tests import stages
 
 nan = np.nan
@@ -175,7 +175,7 @@ def test_a_run_gives_methods_what_they_ask_for(monkeypatch):
   scored = placed.batch
   np.testing.assert_array_equal(scored.scores_BE, [[t != "", 0, 1] for t in TEXTS])
   # What the judge read carries nonces of this run.
-  nonces = [judge.new_nonce(p, t, rng.secret(c.seed, "judge"))
+  nonces = [_replies.new_nonce(p, t, rng.secret(c.seed, "judge"))
             for p, t in zip(np.repeat(prompts, 4), TEXTS)]
   assert [n in asked for n, asked in zip(nonces, _ASKED)] == [True] * 32
   assert scored.answer_B.tolist() == [0, 1, -1, 0, -1, 2, 0, -1] * 4

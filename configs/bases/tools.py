@@ -14,6 +14,8 @@ PARTS = {
     # They stand in for reward models.
     "verifier of answers": "rlx.environments.zoo.calculator:overlap",
     "graded verifier": "rlx.environments.zoo.calculator:overlap",
+    "rubric": (dict(name="answer", weight=1.0, verifier="rlx.environments.zoo.calculator:overlap"),
+               dict(name="parsed", weight=0.3, verifier="rlx.environments.zoo.calculator:parsed")),
     "checker of the form": "rlx.environments.zoo.calculator:parsed"}
 SYSTEM = (
     "You have a calculator for two integers. Reply with one operation in square brackets and "

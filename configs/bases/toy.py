@@ -18,13 +18,21 @@ PARTS = {
     "verifier of answers": "chain.answer",
     "teacher": "configs/models/chain_teacher",
     "graded verifier": "chain.step_share",
+    "judge": dict(function="rlx.verifiers.chain:judge"),  # Stands in for a language model.
     # Before the answer, and its most tokens: one digit.
     "mark of the answer": ("#", 1),
     # The same where the last step belongs to what is scored.
     "mark of the last step": (";", "{}#{}", 3),
+    "unit tests": "chain.checks",
+    "rubric": (dict(name="right answer", weight=1.0, verifier="chain.answer"),
+               dict(name="right steps", weight=0.7, verifier="chain.step_share"),
+               dict(name="form", weight=0.3, verifier="chain.form")),
     "demonstration": dict(name="chain.trace", wrong_rate=0.0),
     # An operation that does not occur in the chains, with its log-prob at the start, -9.7 +- 1.2.
     "token without use, with its log-prob": ("*", -9.7),
+    "prompts for a verifier and for a judge": tuple(
+        dict(source="chain", dataset="chain",
+             options=dict(size=20000, n_min=n, n_max=n + 1, ops="Mm")) for n in (5, 7)),
     "question in two wordings": "chain_pairs",
     "question made of several": "chain_horizon",
     "difficulty": "operations",

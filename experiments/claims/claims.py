@@ -67,6 +67,7 @@ OUTCOMES = ("confirmed", "opposite", "not seen", "underpowered")
 FOLLOWS_FROM_FORMULA = {
     "clip_delta": "tests/rewards/test_steps.py::test_refine",
     "crew": "tests/rewards/test_likelihood.py::test_rewards_of_the_completion_itself",
+    "factuality": "tests/test_papers.py::test_precision_alone_pays_for_saying_little",
     "ftrl": "tests/test_papers.py::test_ftrl",
     "gra": "tests/test_papers.py::test_gra",
     "high_entropy_tokens": "tests/losses/test_token_weight.py::test_top_of_each_completion",

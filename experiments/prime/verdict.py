@@ -73,7 +73,8 @@ RATES = dict.fromkeys(FIXED, (1e-4, 3e-4, 9e-4)) | dict.fromkeys(length.TASKS, l
 STEPS = dict.fromkeys(FIXED, 120) | dict.fromkeys(length.TASKS, 200)
 ARMS = ("outcome", "outcome-right", "prime", "totals", "bounded", "ipvrm", "spro", "distil",
         "exact", "null")
-SAMPLED = dict(walk=(128, 64), chase=(3200, 16))  # Prompts, and completions of each, that PRMs learn from.
+# Prompts that PRMs learn from, and completions of each.
+SAMPLED = dict(walk=(128, 64), chase=(3200, 16))
 FOLDER = pathlib.Path("runs/verdict")
 WINDOW = 20  # Steps of the accuracy at equal cost.
 

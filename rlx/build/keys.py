@@ -4,6 +4,7 @@ configs/base.py declares what a key may be, the signature of a method what its o
 renamed.toml has the names of earlier versions.
 """
 import difflib
+import functools
 import keyword
 import pathlib
 import re
@@ -21,9 +22,10 @@ Config: TypeAlias = ml_collections.ConfigDict
 FREE = ("rewards.", "advantages.", "prompts.options.", "prompts.columns.", "sft.fresh.")
 # Sections that take further keys: variables of a chat template, options of a data set.
 OPEN = ("prompts.template", "prompts.columns")
-# The start of a key of a source of prompts.mixture or of a set of eval.sets, which may have those
-# of `prompts` that say what a source is, see NAMED in configs/base.py.
-_NAMED = re.compile(r"(prompts\.mixture|eval\.sets)\.([^.]*)(?=\.)")
+# The start of a key in a section whose name users choose, see NAMED in configs/base.py. A source of
+# prompts.mixture and a set of eval.sets may have the keys of `prompts` that say what a source is.
+_NAMED = re.compile(r"(prompts\.mixture|eval\.sets|scorers|verifier\.judges)\.([^.]*)(?=\.)")
+_SOURCE = re.compile(r"(prompts\.mixture|eval\.sets)\.([^.]*)(?=\.)")
 RENAMED = tomllib.loads(pathlib.Path(__file__).with_name("renamed.toml").read_text())
 
 
@@ -45,10 +47,10 @@ def check(config: Config) -> None:
     if key not in given and "*" not in key and not key.startswith(FREE):
       raise ValueError(f"{key} is missing.")
   for path in base.NAMED:
-    section, _, last = path.partition(".")
-    for name in config[section].get(last) or (): _check_name(path, name)
+    for name in functools.reduce(lambda at, part: at.get(part) or {}, path.split("."), config):
+      _check_name(path, name)
   for key, value in given.items():
-    section, alone = key.rpartition(".")[0], _NAMED.sub("prompts", key)
+    section, alone = key.rpartition(".")[0], _SOURCE.sub("prompts", key)
     if section in ("rewards", "advantages") and find_range(key) is None:
       raise ValueError(f"{key}={value!r:.80}: a section with the name of a method.")
     if find_range(key) is None and not alone.startswith(FREE) and not find_range(f"{section}.name"):
@@ -106,13 +108,18 @@ def check_exists(config: Config, key: str) -> None:
 def is_open(key: str) -> bool:
   """Whether a key is in a section that takes further keys, see OPEN; of a source of prompts.mixture
   or a set of eval.sets that of its options too, since it starts without any."""
-  alone = _NAMED.sub("prompts", key)
+  alone = _SOURCE.sub("prompts", key)
   return alone.rpartition(".")[0] in (*OPEN, *["prompts.options"] * (alone != key))
 
 
+def is_named_section(key: str) -> bool:
+  """Whether a key is that of a whole section of base.NAMED, such as prompts.mixture.mine."""
+  return key.rpartition(".")[0] in base.NAMED
+
+
 def open_source(config: Config, key: str) -> None:
-  """Makes room for a key of a source of prompts.mixture or of a set of eval.sets, of which a config
-  has those that differ.
+  """Makes room for a key of a section of base.NAMED, such as a source of prompts.mixture, of which
+  a config has those that differ.
 
     >>> open_source(config := base.get_config(), "prompts.mixture.mine.weight")
     >>> config.prompts.mixture.to_dict()
@@ -126,7 +133,7 @@ def open_source(config: Config, key: str) -> None:
     for i, part in enumerate(sections):
       if part not in at: at[part] = {}
       at = at[part]
-      if i > 2: known = known[part]
+      if i > match[1].count(".") + 1: known = known[part]
     if name in known and not hasattr(known[name], "keys"):
       given = at.get(name)  # A weight of 1 in a file may become 0.5.
       with at.ignore_type(): at[name] = known.get_ref(name)
@@ -134,8 +141,9 @@ def open_source(config: Config, key: str) -> None:
 
 
 def _check_name(section: str, name: str) -> None:
-  """Refuses names of sources and sets that cannot be a part of a key."""
+  """Refuses names of sources, sets and scorers that cannot be a part of a key."""
   if not name.isidentifier() or keyword.iskeyword(name) or hasattr(Config, name):
-    what = "source" if section == "prompts.mixture" else "set"
+    what = {"prompts.mixture": "source", "eval.sets": "set", "scorers": "scorer",
+            "verifier.judges": "judge"}[section]
     raise ValueError(f"{section}.{name}: another name for the {what}, of letters, digits "
                      "and _, that means nothing in Python.")

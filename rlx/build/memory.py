@@ -7,6 +7,7 @@ decides. Real batches are mostly smaller and are compiled separately, so compili
 in every run would waste time.
 """
 import dataclasses
+import functools
 import json as json_lib
 import os
 import pathlib
@@ -29,6 +30,7 @@ from rlx.stages import learner as learner_lib, passes as passes_lib, sampling as
 _SURE = 0.4  # The steps are not compiled if the estimate is below this share of the device.
 _SAMPLING, _EVALUATION = "KV cache of sampling", "KV cache of evaluation"
 _SCORING = "activations of scoring"
+_Shape: Any = jax.ShapeDtypeStruct  # It stands for an array.
 _UPDATE = {"prm": "activations of the PRM update", "value": "activations of the value update",
            "learner": "activations of the policy update"}
 
@@ -86,7 +88,7 @@ def count_state_bytes(state: records.TrainState) -> dict[str, int]:
            "value model + optimizer": (state.value, state.value_opt), "frozen base": state.frozen,
            "reference": state.reference, "KL reference": state.kl_reference,
            "sampler's copy": state.sampler, "PRM reference": state.prm_reference,
-           "teacher": state.teacher}
+           **(state.frozen_models or {})}
   return {name: n for name, tree in terms.items() if (n := memory.tree_bytes(tree))}
 
 
@@ -139,13 +141,15 @@ def estimate_bytes(run: run_lib.Run, state: records.TrainState) -> dict[str, int
     part, config = -(-rows // parts), size.shard_config(config, mesh["tensor"])
     return 64 * rows * width + bytes_fn(
         config, part, width, part * t, gathered=mesh["fsdp"] > 1, **more)
-  # A reference answer may follow a completion of full length.
+  # A reference answer, or a question of a scorer, may follow a completion of full length.
+  more = max([sizes.axes["M"], *(1 + len(x.question_ids) for x in o.scorers.values())])
   stages = {_SCORING: max(
-      stage_bytes(size.forward_bytes, config, batch, o.parts, width=width + sizes.axes["M"])
+      stage_bytes(size.forward_bytes, config, batch, o.parts, width=width + more)
       for config in o.models.values())}
   # Whole distributions, such as those of a teacher.
   table = 4 * batch * t * o.models["policy"].vocab_size
-  whole = table * sum("V" in f.axes and f.where != "later" for f in run.planned)
+  whole = table * (sum("V" in f.axes and f.where != "later" for f in run.planned)
+                   + getattr(run.update_prm, "reads_all", False))
   stages[_SCORING] += whole
   for name, params, opt_state in (
       ("prm", state.prm, state.prm_opt), ("value", state.value, state.value_opt),
@@ -247,12 +251,9 @@ def trace_steps(run: run_lib.Run, state: records.TrainState) -> Iterator[Program
   """Traces scoring and the updates. On an abstract mesh they can be lowered for any platform."""
   o, rows = run.passes, lambda tree: sharding.row_shapes(tree, run.passes.mesh)
   b, x, t = run.sizes.rows, run.sizes.prompt_tokens, run.sizes.completion_tokens
-  array: Any = jax.ShapeDtypeStruct  # It stands for an array.
-  ints_B = array((b,), jnp.int32)
-  rollouts = rows(records.Rollouts(
-      tokens_BS=array((b, x + t), jnp.int32), prompt_len_B=ints_B, completion_len_B=ints_B,
-      sampler_logps_BT=array((b, t), jnp.float32), finish_B=ints_B, prompt_P=None,
-      kept_BTK=array((b, t, kept), jnp.int32) if (kept := run.sampling.train.kept) else None))
+  array = _Shape
+  kept = run.sampling.train.kept
+  rollouts = _shape_rollouts(run, x, t, kept)
   sizes = dict(run.sizes.axes, B=b, T=t, V=o.models["policy"].vocab_size)
   batch = rows(records.Batch(run.sizes.group, **{
       f.name: jax.ShapeDtypeStruct([sizes[letter] for letter in f.axes], f.dtype)
@@ -265,11 +266,7 @@ def trace_steps(run: run_lib.Run, state: records.TrainState) -> Iterator[Program
       **(prm if state.prm is not None else {})))[0]
   if not run.update_policy.learner.has_one_step: trained = trained.replace(old_logps_BT=logps_BT)
 
-  def plan(rows_: int, parts: int) -> packing.Plan | None:
-    # The largest: for rows of full length without shared prompts. It does not depend on the model.
-    if not o.pack: return None
-    return rows(packing.plan(np.full(rows_, x), np.full(rows_, t), x, t, o.models["policy"],
-                             parts=parts * o.shards))
+  plan = functools.partial(_plan_longest, run, x, t)
 
   def update(name: str, params: records.Params, opt_state: Any, batch: records.Batch,
              kl_coef_B: Any = None) -> Program:
@@ -284,19 +281,54 @@ def trace_steps(run: run_lib.Run, state: records.TrainState) -> Iterator[Program
             params, sharding.shapes(opt_state, o.mesh), part, state.frozen),
         (params, opt_state, state.frozen))
 
+  implicit = [(name, name, 1.0, False) for name, x in o.scorers.items() if x.kind == "implicit"]
   for name, model, temperature, among_kept in (
       ("policy", "policy", o.temperature, bool(kept)), ("reference", "policy", 1.0, False),
-      ("prm", "prm", 1.0, False), ("teacher", "teacher", o.temperature, bool(kept))):
-    if getattr(state, name) is not None:
+      ("prm", "prm", 1.0, False), ("teacher", "teacher", o.temperature, bool(kept)), *implicit):
+    if name in (state.frozen_models or {}) or getattr(state, name, None) is not None:
       fn = passes_lib.compile_logps(o.models[model], temperature, o.parts, o.shards, (), among_kept)
       params = state.join_params(name)
       yield Program(_SCORING, f"scoring, {name}",
                     fn.trace(params, rollouts, plan(b, o.parts)), params)
+  yield from _trace_scorers(run, state)
   if state.prm_opt is not None:
     yield update("prm", state.prm, state.prm_opt, scored)
   if state.value is not None:
     yield update("value", state.value, state.value_opt, trained)
   yield update("learner", state.policy, state.policy_opt, trained, array((b,), jnp.float32))
+
+
+def _shape_rollouts(run: run_lib.Run, x: int, t: int, kept: int = 0) -> records.Rollouts:
+  """Shapes of a batch's rollouts, of x and t columns."""
+  b, array = run.sizes.rows, _Shape
+  ints_B = array((b,), jnp.int32)
+  return sharding.row_shapes(records.Rollouts(
+      tokens_BS=array((b, x + t), jnp.int32), prompt_len_B=ints_B, completion_len_B=ints_B,
+      sampler_logps_BT=array((b, t), jnp.float32), finish_B=ints_B, prompt_P=None,
+      kept_BTK=array((b, t, kept), jnp.int32) if kept else None), run.passes.mesh)
+
+
+def _plan_longest(run: run_lib.Run, x: int, t: int, rows: int, parts: int) -> packing.Plan | None:
+  """The largest plan: for rows of full length without shared prompts, whatever the model."""
+  o = run.passes
+  if not o.pack: return None
+  return sharding.row_shapes(packing.plan(
+      np.full(rows, x), np.full(rows, t), x, t, o.models["policy"], parts=parts * o.shards), o.mesh)
+
+
+def _trace_scorers(run: run_lib.Run, state: records.TrainState) -> Iterator[Program]:
+  """The passes of scorers whose rows are longer than those of a batch."""
+  o, sizes = run.passes, run.sizes
+  for name, scorer in o.scorers.items():
+    x, t, config = sizes.prompt_tokens, sizes.completion_tokens, o.models[name]
+    if scorer.has_head: t, fn = t + 1, passes_lib.compile_values(config, o.parts, o.shards)
+    elif scorer.kind == "yes_no":
+      x, t = x + t + len(scorer.question_ids), 1
+      fn = passes_lib.compile_logps(config, 1.0, o.parts, o.shards, (("all",),), False)
+    else: continue
+    params = state.join_params(name)
+    yield Program(_SCORING, f"scoring, {name}", fn.trace(
+        params, _shape_rollouts(run, x, t), _plan_longest(run, x, t, sizes.rows, o.parts)), params)
 
 
 def _advice(run: run_lib.Run) -> dict[str, str]:
@@ -305,7 +337,7 @@ def _advice(run: run_lib.Run) -> dict[str, str]:
   remat = "" if m.remat == "full" else f" or model.remat={m.remat} to full"
   smaller = ["mesh.fsdp to spread it over devices"]
   frozen = jax.tree.leaves((state.frozen, state.reference, state.prm_reference,
-                            state.teacher))
+                            state.frozen_models))
   if m.param_dtype == "float32" and all(x.dtype == jnp.float32 for x in frozen):
     smaller.append("model.frozen_dtype to bfloat16, if model.dtype is, for references")
   if not run.update_policy.learner.offload: smaller.append("offload_optimizers to True")

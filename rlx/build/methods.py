@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from rlx.build import keys
 from rlx.core import resolve, schedule
-from rlx.stages import methods as methods_lib
+from rlx.stages import host_fields, methods as methods_lib
 
 
 def resolve_methods(c: keys.Config) -> methods_lib.Methods:
@@ -52,7 +52,17 @@ def resolve_methods(c: keys.Config) -> methods_lib.Methods:
       reward_std_filter=None if c.learner.reward_std_filter.name is None else resolve.bind(
           "advantages", c.learner.reward_std_filter, "learner.reward_std_filter", n_given=4),
       budget=_budget(c), anneal=_anneal(c),
-      has_kl_reward=kl and c.kl.place == "reward", has_kl_loss=kl and c.kl.place == "loss")
+      has_kl_reward=kl and c.kl.place == "reward", has_kl_loss=kl and c.kl.place == "loss",
+      scored=_find_scored(c))
+
+
+def _find_scored(c: keys.Config) -> frozenset[str]:
+  """The fields of verifiers that scorers compute, see stages/scorer_fields.py."""
+  is_scorer, scores = host_fields.is_scorer, c.verifier.scores
+  return frozenset([
+      *["scores_BE"] * any(map(is_scorer, scores)),
+      *["prefix_scores_BT"] * any(map(is_scorer, scores[:1])),
+      *["step_scores_BT"] * is_scorer(c.verifier.steps)])
 
 
 def list_trained(c: keys.Config) -> list[str]:

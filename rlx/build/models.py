@@ -9,7 +9,7 @@ from rlx.core import records, rng
 from rlx.io import hub, tokenizer as tokenizer_io, weights
 from rlx.learner import hosts, sharding
 from rlx.models import decode_kernel, lora, transformer
-from rlx.stages import methods as methods_lib
+from rlx.stages import methods as methods_lib, passes as passes_lib
 
 
 def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding.Mesh, shapes: bool
@@ -17,7 +17,7 @@ def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding
                            records.Params, tokenizer_io.Tokenizer]:
   """Returns ({"policy", "prm"}: (DecoderConfig, params), frozen base or None, tokenizer).
 
-  There is also "teacher" where a method reads it.
+  There are also the models of `list_frozen`.
   """
   made = jax.eval_shape if shapes else lambda fn, *args: fn(*args)
   config, base, tokenizer = load_model(c, c.model.path, shapes)
@@ -32,23 +32,77 @@ def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding
     frozen = made(lambda base: freeze(base, c.model.frozen_dtype), base)
   models = dict(policy=(config, params), prm=(config, params))
   if methods.needs("prm_logps_BT") and c.prm.path is not None:
-    prm_config, prm_params, prm_tokenizer = load_model(c, c.prm.path, shapes)
+    prm_config, prm_params, prm_tokenizer = load_model(c, c.prm.path, shapes, "prm.path")
     models["prm"] = adapted(prm_config, c.prm.path), prm_params
     if prm_tokenizer.vocabulary != tokenizer.vocabulary:
       raise ValueError(f"prm.path={c.prm.path!r}: its tokenizer differs from "
                        f"that of model.path={c.model.path!r}.")
-  if needs_teacher(methods):
-    teacher_config, teacher, teacher_tokenizer = load_model(c, c.teacher.path, shapes)
-    if teacher_tokenizer.vocabulary != tokenizer.vocabulary:
-      raise ValueError(f"teacher.path={c.teacher.path!r}: its tokenizer differs from "
-                       f"that of model.path={c.model.path!r}.")
-    if methods.needs("teacher_all_logps_BTV") and teacher_config.vocab_size != config.vocab_size:
+    if methods.needs("prm_all_logps_BTV") and prm_config.vocab_size != config.vocab_size:
       raise ValueError(
-          f"teacher.path={c.teacher.path!r}: its table has {teacher_config.vocab_size} rows, that "
-          f"of model.path={c.model.path!r} {config.vocab_size}; the reward implicit.teacher compares "
+          f"prm.path={c.prm.path!r}: its table has {prm_config.vocab_size} rows, that of "
+          f"model.path={c.model.path!r} {config.vocab_size}; the loss policy.ppo_clip compares "
           "drawn tokens only, which both have.")
-    models["teacher"] = adapted(teacher_config, c.teacher.path), teacher
+  for name, path in list_frozen(c, methods).items():
+    own_config, own, own_tokenizer = load_model(c, path, shapes, f"{name}.path")
+    if own_tokenizer.vocabulary != tokenizer.vocabulary:
+      raise ValueError(f"{name}.path={path!r}: its tokenizer differs from "
+                       f"that of model.path={c.model.path!r}.")
+    if name == "teacher" and methods.needs("teacher_all_logps_BTV") and (
+        own_config.vocab_size != config.vocab_size):
+      raise ValueError(
+          f"teacher.path={path!r}: its table has {own_config.vocab_size} rows, that "
+          f"of model.path={c.model.path!r} {config.vocab_size}; the reward implicit.teacher "
+          "compares drawn tokens only, which both have.")
+    if name != "teacher": _check_scorer(c, name, own_config, own_tokenizer, tokenizer)
+    models[name] = adapted(own_config, path), own
   return models, frozen, tokenizer
+
+
+def list_frozen(c: keys.Config, methods: methods_lib.Methods) -> dict[str, str | None]:
+  """{section of the config: path} of the models beside policy and PRM, which never learn."""
+  teacher = {"teacher": c.teacher.path} if needs_teacher(methods) else {}
+  return teacher | {f"scorers.{name}": part.path for name, part in read_scorers(c).items()}
+
+
+def read_scorers(c: keys.Config) -> dict[str, keys.Config]:
+  """{name: its section, with the defaults of the keys that it does not name} of `scorers`."""
+  parts = {}
+  for name, given in sorted(c.scorers.items()):
+    parts[name] = keys.base.named_section("scorers")
+    parts[name].update(given)
+  return parts
+
+
+def scorers_of(c: keys.Config, tokenizer: tokenizer_io.Tokenizer) -> dict[str, passes_lib.Scorer]:
+  """{section: Scorer} of `scorers`.
+
+  Raises:
+    ValueError: an answer of one of kind yes_no is not one token.
+  """
+  made = {}
+  for name, part in read_scorers(c).items():
+    ids: dict[str, list[int]] = {}
+    for key in ("question", "yes", "no") if part.kind == "yes_no" else ():
+      ids[key] = tokenizer.encode(part[key], add_bos=False)
+      if key != "question" and len(ids[key]) != 1:
+        raise ValueError(f"scorers.{name}.{key}={part[key]!r}: one token, not {len(ids[key])}.")
+    made[f"scorers.{name}"] = passes_lib.Scorer(
+        part.kind, tuple(ids.get("question", ())), (*ids.get("yes", ()), *ids.get("no", ())))
+  return made
+
+
+def _check_scorer(c: keys.Config, section: str, config: transformer.DecoderConfig,
+                  own: tokenizer_io.Tokenizer, tokenizer: tokenizer_io.Tokenizer) -> None:
+  """Refuses a model that cannot score as its kind says, or reads prompts in another form."""
+  part, key = read_scorers(c)[section.partition(".")[2]], f"{section}.kind"
+  if (part.kind in ("head", "probability")) != config.has_head:
+    has, kinds = (("a head for scores and none for tokens", "head or probability")
+                  if config.has_head else ("no head for scores", "implicit or yes_no"))
+    raise ValueError(f"{key}={part.kind!r}: {part.path!r} has {has}; {kinds}.")
+  uses_chat = c.prompts.template.name in ("chat", "boxed")
+  if uses_chat and own.hf.chat_template != tokenizer.hf.chat_template:
+    raise ValueError(f"{section}.path={part.path!r}: its chat template differs from that of "
+                     f"model.path={c.model.path!r}, whose prompts it would score.")
 
 
 def needs_teacher(methods: methods_lib.Methods) -> bool:
@@ -139,28 +193,36 @@ def adapt_to_mesh(config: transformer.DecoderConfig,
 def freeze(params: records.Params, dtype: str | None) -> records.Params:
   """Casts parameters that only forward passes read to model.frozen_dtype, None: as they are.
 
-  Norm scales keep their dtype, because a forward pass multiplies by them in float32 and casts
-  all other parameters to model.dtype first. The log-probs are therefore bitwise the same.
+  Norm scales and heads for scores keep their dtype, because a forward pass multiplies by them in
+  float32 and casts all other parameters to model.dtype first. The results are bitwise the same.
   """
   if dtype is None: return params
   return jax.tree.map_with_path(
-      lambda path, x: x if path[-1].key.startswith("scale_") else x.astype(dtype), params)
+      lambda path, x: x if path[-1].key.startswith("scale_") or path[0].key == "value" else
+      x.astype(dtype), params)
 
 
 Model = tuple[transformer.DecoderConfig, records.Params, tokenizer_io.Tokenizer]
 
 
-def load_model(c: keys.Config, path: str | None, shapes: bool = False) -> Model:
+def load_model(c: keys.Config, path: str | None, shapes: bool = False,
+               key: str = "model.path") -> Model:
   """(DecoderConfig, params, tokenizer) of a path, in the dtypes of `model`.
 
   Args:
     shapes: see `weights.load`.
+    key: that names the path.
 
   Raises:
     ValueError: no path, or sequences could be longer than the model supports.
   """
-  if path is None: raise ValueError("model.path=None: a model; only `rlx sft` makes one.")
+  if path is None:
+    raise ValueError(f"{key}=None: a model" + "; only `rlx sft` makes one" * (key == "model.path")
+                     + ".")
   config, params, tokenizer = weights.load(path, dtype=c.model.param_dtype, shapes=shapes)
+  if config.has_head and not key.startswith("scorers."):
+    raise ValueError(f"{key}={path!r}: a language model; this one has a head for scores and none "
+                     "for tokens, and can be named by scorers.NAME.path.")
   limits = build_prompts.list_limits(c)
   longest = max(limits, key=lambda key: limits[key])
   parts = {"prompts.max_tokens": c.prompts.max_tokens, longest: limits[longest],

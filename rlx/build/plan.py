@@ -18,7 +18,8 @@ def plan_fields(c: keys.Config, methods: methods_lib.Methods) -> list[fields.Fie
 
 
 def _readers(c: keys.Config, methods: methods_lib.Methods) -> Iterator[fields.Reader]:
-  yield fields.Reader("rlx", ("action_BT", "outcome_B"), ("scores_BE", "demo_B", "rehearsal_BT"))
+  yield fields.Reader("rlx", ("action_BT", "outcome_B"),
+                      ("scores_BE", "items", "demo_B", "rehearsal_BT"))
   for key, fn in methods.readers().items(): yield _reader(key, fn)
   if methods.auxiliary:
     if "self_logps_B" in methods.auxiliary.fields:
@@ -52,8 +53,8 @@ def _reader(key: str, fn: resolve.Method) -> fields.Reader:
 
 
 # What the loop passes to producers of fields.
-RESOURCES = ("tokenizer", "rollouts", "prompts", "texts", "group_prompts", "verify", "verify_steps",
-             "greedy_outcome", "answer_ids", "passes", "prompt_P")
+RESOURCES = ("tokenizer", "rollouts", "prompts", "texts", "group_prompts", "verify", "verify_lists",
+             "greedy_outcome", "answer_ids", "hinted_ids", "passes", "prompt_P")
 TERM = ("rewards_PG", "rewards_BT")  # What combine.with_rewards adds to the batch.
 
 

@@ -15,7 +15,8 @@ from rlx.environments import runner
 from rlx.io import chat, rows as io_rows, terminal, tokenizer as tokenizer_io
 from rlx.learner import hosts
 from rlx.prompts import filters, iterator, mixture
-from rlx.stages import dialogue, texts as texts_lib
+from rlx.stages import dialogue, host_fields, texts as texts_lib
+from rlx.verifiers import items, pool
 
 
 def texts_and_dialogues(c: keys.Config, tokenizer: tokenizer_io.Tokenizer
@@ -267,7 +268,7 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
     by_source = {name: _read_source(name, part, split, at_most, unread, **of_set)
                  for name, part in sources.items()
                  if (split := find_split(part)) or not (name or kind == "eval" and c.eval.sets)}
-    prompts = [p for some in by_source.values() for p in some]
+    prompts = [_add_items(c, p) for some in by_source.values() for p in some]
     _check_limits(prompts, *_find_limit(next(iter(sources.values())) if of_set else c, kind))
     for reason in dict.fromkeys(row.reason for row in unread or ()):
       rows = [row for row in unread or () if row.reason == reason]
@@ -309,6 +310,12 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
     train = [p for name, part in sources.items() for p in itertools.islice(
         (p for p in train if p.source == name), part.prompts.limit)]
   return train, held_out
+
+
+def _add_items(c: keys.Config, prompt: records.Prompt) -> records.Prompt:
+  """The prompt with verifier.default_items, if it does not say what the items of a verdict are."""
+  if not c.verifier.default_items or "items" in prompt.meta: return prompt
+  return dataclasses.replace(prompt, meta={**prompt.meta, "items": [*c.verifier.default_items]})
 
 
 def _find_limit(c: keys.Config, kind: str) -> tuple[str, int]:
@@ -409,6 +416,11 @@ def find_problems(c: keys.Config, prompts: list[records.Prompt]) -> dict[str, st
       problem = (f"its tests are passed by {constant}, whatever is asked: add tests, leave it "
                  "out, or take it with verifier.allow_constant=true")
     if problem: problems.setdefault(p.id, problem)
+  if c.verifier.by_item is not None:
+    count = getattr(pool.lookup(c.verifier.by_item), "count_items", None)
+    for p in prompts:
+      problem = items.find_problem(p, c.verifier.max_items, count)
+      if problem: problems.setdefault(p.id, problem)
   return problems
 
 
@@ -421,16 +433,12 @@ def inspect_prompts(c: keys.Config, prompts: list[records.Prompt]
   """
   prompts_of: dict[Callable, dict[str, records.Prompt]] = {}
   for p in prompts:
-    for path in filter(None, (p.verifier, *c.verifier.scores)):
-      if inspector := getattr(_verifier(path), "inspect", None):
+    own = (path for path in c.verifier.scores if not host_fields.is_scorer(path))
+    for path in filter(None, (p.verifier, *own, c.verifier.by_item)):
+      if inspector := getattr(pool.lookup(path), "inspect", None):
         prompts_of.setdefault(inspector, {})[p.id] = p
   return [(p, *result) for inspector, by_id in prompts_of.items()
           for p, result in zip(by_id.values(), inspector(list(by_id.values()), c.verifier.unsafe))]
-
-
-@functools.cache  # The prompts of a run share a few verifiers.
-def _verifier(path: str) -> Callable:
-  return resolve.lookup("verifiers", path, "verifier")
 
 
 def prompt_lengths(c: keys.Config, texts: texts_lib.Texts) -> list[int]:

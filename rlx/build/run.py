@@ -129,12 +129,13 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
       sampling_options(c, sizes, {name: fit(some) for name, some in eval_sets.items()}), texts,
       configs["policy"], mesh, device_bytes=limit, dialogues=dialogues,
       bytes_free=None if limit is None else limit - memory.tree_bytes(init.shapes()))
-  verifiers = outcomes_lib.Verifiers(verifier_pool, c.verifier.step_rewards)
+  verifiers = outcomes_lib.Verifiers(verifier_pool, c.verifier.step_rewards, c.verifier.by_item)
   outcomes = outcomes_lib.Outcomes(
       texts, build_verifiers.prompt_rows_of(c, methods, tokenizer, verifier_pool,
                                             train_prompts + eval_prompts),
       verifiers, build_verifiers.readers_of(c, methods))
   stages = updates.device_stages(c, methods, configs, mesh, optimizers,
+                                 scorers=build_models.scorers_of(c, tokenizer),
                                  token_id=updates.find_token_id(c, tokenizer), learns=learns)
   planned = stages["planned"]
   prompts = build_prompts.make_iterator(c, train_prompts) if "train" in splits else None
@@ -150,7 +151,7 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
       annotate=options_lib.read_options(
           annotate.Annotate, c, planned=planned, texts=texts, outcomes=outcomes, sampling=sampling,
           field_options=plan_lib.field_options(c, planned), select=methods.select_completions,
-          resources=build_verifiers.resources_of(c, planned, tokenizer, verifiers, train_prompts),
+          resources=build_verifiers.resources_of(c, planned, texts, verifiers, train_prompts),
           pool=verifier_pool),
       place=place.Place(mesh, c.learner.pack), **stages)
 
@@ -162,7 +163,8 @@ def sizes_of(c: keys.Config) -> sizes_lib.Sizes:
       sizes_lib.Sizes, c, draw=int(round(drawn)),
       first_pass=c.rollouts.budget.first if c.rollouts.budget.name else c.rollouts.per_prompt,
       axes=dict(M=c.likelihood.max_tokens, J=c.likelihood.steps + 1, K=c.distribution.top,
-                E=len(c.verifier.scores), Z=len(c.verifier.step_rewards)))
+                E=len(c.verifier.scores), Z=len(c.verifier.step_rewards),
+                I=c.verifier.max_items))
 
 
 def sampling_options(c: keys.Config, sizes: sizes_lib.Sizes,

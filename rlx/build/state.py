@@ -23,7 +23,7 @@ class InitialState:
 
   Attributes:
     optimizers: of "learner", "prm" and "value".
-    configs, params: of "policy" and "prm", and of "teacher" if there is one.
+    configs, params: of "policy" and "prm", and of models that never learn, by their sections.
     frozen: the base parameters if the models are adapters, else None.
     has_...: which further models there are.
   """
@@ -67,8 +67,9 @@ class InitialState:
       if self.prm_order == "none": del parts["prm_opt"]
       if self.prm_reference == "self":
         parts["prm_reference"] = self._copy(build_models.freeze(prm, self.frozen_dtype))
-    if "teacher" in params:
-      parts["teacher"] = self._copy(build_models.freeze(params["teacher"], self.frozen_dtype))
+    if loaded := {name: x for name, x in params.items() if name not in ("policy", "prm")}:
+      parts["frozen_models"] = {name: self._copy(build_models.freeze(x, self.frozen_dtype))
+                                for name, x in loaded.items()}
     if self.has_value:
       parts |= self._make_trained("value", "value",
                                   value_model.init(self.configs["policy"], policy))
@@ -106,6 +107,7 @@ def initial_state_of(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sha
       configs={name: config for name, (config, _) in models.items()},
       params={name: params for name, (_, params) in models.items()},
       has_reference=((has_prm and c.prm.reference == "frozen") or is_asked
+                     or any(x.kind == "implicit" for x in build_models.read_scorers(c).values())
                      or (has_policy_ref and not c.kl.sync_every)),
       has_kl_reference=has_policy_ref and bool(c.kl.sync_every), has_prm=has_prm,
       has_value=methods.needs("values_BT"), has_reward_std=methods.reward_std_filter is not None)

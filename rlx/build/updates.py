@@ -15,20 +15,22 @@ from rlx.stages import (
 
 def device_stages(c: keys.Config, methods: methods_lib.Methods,
                   models: dict[str, transformer.DecoderConfig], mesh: jax.sharding.Mesh,
-                  optimizers: dict[str, optimizer.Optimizer], *, token_id: int | None = None,
-                  learns: str = "policy") -> dict[str, Any]:
+                  optimizers: dict[str, optimizer.Optimizer], *,
+                  scorers: dict[str, passes_lib.Scorer] | None = None,
+                  token_id: int | None = None, learns: str = "policy") -> dict[str, Any]:
   """{field of Run: value} for the stages from log-probs to the end; allocates nothing.
 
   Args:
     models: {"policy", "prm"}: DecoderConfig.
     mesh: may be abstract.
+    scorers: see `models.scorers_of`.
     token_id, learns: see `find_token_id` and `build`.
   """
   planned = {"policy": plan_lib.plan_fields, "prm": plan_lib.plan_prm_fields}.get(
       learns, lambda c, methods: [])(c, methods)
   statistics, old_statistics = plan_lib.find_statistics(c, methods)
   passes = options_lib.read_options(
-      passes_lib.Options, c, mesh=mesh, models=models, beta=methods.prm_beta,
+      passes_lib.Options, c, mesh=mesh, models=models, scorers=scorers or {}, beta=methods.prm_beta,
       statistics=old_statistics,
       head_parts=None if c.train_prm.labels is None else c.prm.microbatches)
   learners = {name: learner_lib.Learner(
@@ -56,7 +58,8 @@ def update_prm_of(c: keys.Config, methods: methods_lib.Methods, learner: learner
   if c.train_prm.labels: return update_prm.UpdatePrmHead(learner, c.train_prm.balanced)
   return update_prm.UpdatePrm(methods.prm, learner, order=c.prm.order, snapshot=c.prm.snapshot,
                               uses_own_pass=uses_own_pass(c, methods),
-                              starts_equal=c.prm.path is None or c.prm.reference == "self")
+                              starts_equal=c.prm.path is None or c.prm.reference == "self",
+                              reads_all=methods.needs("prm_all_logps_BTV"))
 
 
 def uses_own_pass(c: keys.Config, methods: methods_lib.Methods) -> bool:
@@ -72,6 +75,7 @@ def uses_own_pass(c: keys.Config, methods: methods_lib.Methods) -> bool:
                   and c.prm.epochs * c.prm.minibatches == 1)
   is_exact = c.model.dtype == "float32" or c.model.remat != "none"
   return (has_one_step and is_exact and c.prm.reference != "policy"
+          and not methods.needs("prm_all_logps_BTV")  # It gives no whole distributions.
           and "prm_old_logps_BT" not in methods_lib.all_fields(methods.prm))
 
 

@@ -4,7 +4,7 @@ Everything here runs before a model is read or anything compiles. A refusal is a
 ValueError of one line: the key, its value, what is allowed. Only `find_toy_numbers` asks the
 model's tokenizer.
 """
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 import functools
 import inspect
 import re
@@ -18,12 +18,12 @@ from rlx.advantages import combine
 from rlx.build import (
     keys, methods as build_methods, models as build_models, options as options_lib,
     plan as plan_lib, prompts as build_prompts)
-from rlx.core import fields, records, resolve
+from rlx.core import fields, records, resolve, rng
 from rlx.core.options import flatten
 from rlx.environments import runner
 from rlx.io import rows as io_rows, secrets, trackers
 from rlx.stages import host_fields, methods as methods_lib, texts as texts_lib
-from rlx.verifiers import judge, pool
+from rlx.verifiers import items, judge, pool
 
 _TOY_TOKENS = 512  # A vocabulary of characters is smaller.
 _ROWS = 2**20  # Completions of a step: methods hold a few arrays with so many rows.
@@ -44,6 +44,7 @@ def check(c: keys.Config, methods: methods_lib.Methods) -> None:
   _check_paired(c, methods)
   _check_kl(c, methods)
   _check_model(c, methods)
+  _check_scorers(c, methods)
   _check_learner(c, methods)
   _check_steps(c, methods)
   _check_judge(c)
@@ -74,7 +75,7 @@ def _check_secrets(c: keys.Config) -> None:
 
 def _check_functions(c: keys.Config) -> None:
   """Refuses names of functions that do not exist, and options that they do not take."""
-  for path, key in verifiers(c).items(): resolve.lookup("verifiers", path, key)
+  for path, key in verifiers(c).items(): pool.lookup(path, key)
   if c.rollouts.demonstration.name is not None:
     resolve.bind("prompts.datasets", c.rollouts.demonstration, "rollouts.demonstration", n_given=2)
   build_prompts.read_weights(c)
@@ -98,6 +99,12 @@ def _check_workers(c: keys.Config) -> None:
   """Refuses 0 workers where they are needed, before the data is read."""
   checked = pool.Pool(c.verifier.workers, c.verifier.timeout_s)
   checked.require(verifiers(c))
+  for j, row in enumerate(c.verifier.default_items):
+    if problem := items.find_row_problem(row):
+      raise ValueError(f"verifier.default_items[{j}]={row!r:.80}: {problem}.")
+  if c.verifier.by_item and getattr(checked.lookup(c.verifier.by_item), "is_reward", False):
+    _refuse(c, "verifier.by_item", "a verifier, which gives numbers in [0, 1]; a reward function "
+            "gives rewards of steps (verifier.step_rewards)")
   if c.environment.name is not None:
     options = {k: v for k, v in c.environment.to_dict().items() if k != "name"}
     return runner.check(c.environment.name, options, c.episodes.workers)
@@ -116,13 +123,16 @@ def _check_workers(c: keys.Config) -> None:
 
 def verifiers(c: keys.Config) -> dict[str, str]:
   """{path: config key} of the verifiers that a config names, other than those of prompts."""
-  steps = [] if c.verifier.steps is None else [c.verifier.steps]
+  steps = [x for x in (c.verifier.steps,) if x is not None and not host_fields.is_scorer(x)]
   sets = [path for path in c.eval.prm_sets if not path.endswith(".jsonl")]
+  own = [path for path in c.verifier.scores if not host_fields.is_scorer(path)]
   return {path: key for key, paths in (
       *((f"eval.sets.{name}.verifier", filter(None, [build_prompts.find_verifier(c, name)]))
         for name in c.eval.sets),
-      ("verifier.scores", c.verifier.scores), ("verifier.step_rewards", c.verifier.step_rewards),
-      ("verifier.steps", steps), ("eval.prm_sets", sets)) for path in paths}
+      ("verifier.scores", own), ("verifier.step_rewards", c.verifier.step_rewards),
+      ("verifier.steps", steps),
+      ("verifier.by_item", filter(None, [c.verifier.by_item])),
+      ("eval.prm_sets", sets)) for path in paths}
 
 
 def _check_rollouts(c: keys.Config, methods: methods_lib.Methods) -> None:
@@ -252,6 +262,10 @@ def _check_model(c: keys.Config, methods: methods_lib.Methods) -> None:
   if c.teacher.path is not None and not build_models.needs_teacher(methods):
     _refuse(c, "teacher.path",
             "no reward and no loss reads the teacher; drop the path or add implicit.teacher")
+  if c.teacher.hint is not None and not methods.needs("hinted_logps_BT"):
+    _refuse(c, "teacher.hint", "no reward reads it; drop the hint or add implicit.hinted")
+  if c.teacher.hint is not None and c.environment.name is not None:
+    _refuse(c, "teacher.hint", "None with environment.name, which writes the prompts itself")
   if not c.prm.snapshot and c.prm.epochs > 1:
     _refuse(c, "prm.snapshot", f"True with prm.epochs={c.prm.epochs}, as the PRM would score each "
             "completion several times")
@@ -262,6 +276,42 @@ def _check_model(c: keys.Config, methods: methods_lib.Methods) -> None:
     _refuse(c, "model.attention", f"blocks with model.dtype={c.model.dtype}; cudnn needs bfloat16")
   if c.lora.rank and c.prm.path is not None:
     _refuse(c, "prm.path", "None with lora.rank: PRM and policy are adapters over one base")
+
+
+def _check_scorers(c: keys.Config, methods: methods_lib.Methods) -> None:
+  """Refuses scorers that are missing, or read by nothing, or that cannot give what is asked."""
+  scorers = build_models.read_scorers(c)
+  named = [("verifier.scores", path) for path in c.verifier.scores]
+  named = [(key, path) for key, path in (*named, ("verifier.steps", c.verifier.steps))
+           if host_fields.is_scorer(path)]
+  for key, path in named:
+    name = path.partition(".")[2]
+    if name not in scorers:
+      _refuse(c, key, f"there is no {path}; set {path}.path, or name one of {sorted(scorers)}")
+    if key == "verifier.steps" and scorers[name].kind not in ("head", "probability"):
+      _refuse(c, key, f"a scorer with a head; {path}.kind={scorers[name].kind!r} is of completions")
+  for name, part in scorers.items():
+    if f"scorers.{name}" not in (path for _, path in named):
+      raise ValueError(f"scorers.{name}: verifier.scores and verifier.steps do not name it; drop "
+                       f"it or add 'scorers.{name}' to verifier.scores.")
+    if (part.kind == "yes_no") != (part.question is not None):
+      raise ValueError(f"scorers.{name}.question={part.question!r}: " + (
+          "a text, which asks whether the completion is right, with kind='yes_no'."
+          if part.question is None else f"None with kind={part.kind!r}; yes_no asks it."))
+  if readers := methods.find_readers("token_scores_BT"):
+    first = (*c.verifier.scores, "scorers.NAME")[0]
+    if not host_fields.is_scorer(first):
+      _refuse(c, "verifier.scores",
+              f"a scorer first, as {readers[0]} reads its score of each token")
+  if ("token_scores_BT" in [f.name for f in plan_lib.plan_fields(c, methods)]
+      and scorers[c.verifier.scores[0].partition(".")[2]].kind == "yes_no"):
+    _refuse(c, "verifier.scores", "a scorer of another kind than yes_no first, as scores of parts "
+            "of a completion are read")
+  for field in methods.scored:
+    for name in (field, "scores_B" if field == "scores_BE" else field):
+      if "rollouts.select_completions" in methods.find_readers(name):
+        _refuse(c, "rollouts.select_completions.name", f"one that does not read {name}, which "
+                "scorers give after completions are selected")
 
 
 def _check_learner(c: keys.Config, methods: methods_lib.Methods) -> None:
@@ -292,7 +342,7 @@ def _check_steps(c: keys.Config, methods: methods_lib.Methods) -> None:
     _require_off(c, "without train_prm.labels", {"train_prm.balanced": False})
   if c.rollouts.step_separator is not None: return
   needing = [f"{key}={path!r}" for path, key in verifiers(c).items()
-             if not key.startswith(("verifier.scores", "eval.sets."))]
+             if not key.startswith(("verifier.scores", "verifier.by_item", "eval.sets."))]
   if c.train_prm.labels is not None: needing.append("train_prm.labels")
   needing += [f"rewards.{term}.granularity='step'" for term, spec in c.rewards.items()
               if spec.get("granularity") == "step"]
@@ -308,18 +358,29 @@ def _check_value_model(c: keys.Config, methods: methods_lib.Methods) -> None:
 
 
 def _check_judge(c: keys.Config) -> None:
-  """Options of verifiers/judge.py; the pool's deadline must leave time for its requests."""
-  options = c.verifier.judge.to_dict()
-  if problem := judge.problem(options): _refuse(c, f"verifier.judge.{problem[0]}", problem[1])
+  """Options of verifiers/judge.py, of the judges that the config names."""
   parts = (*build_prompts.list_sources(c).values(), *build_prompts.list_eval_sets(c).values())
   named = {*verifiers(c), *(part.prompts.columns.get("verifier") for part in parts)}
-  for verifier, key in (("judge.chat", "url"), ("judge.function", "function")):
-    if verifier in named and options[key] is None:
-      _refuse(c, f"verifier.judge.{key}", f"{verifier} needs it")
-  longest = judge.longest_s(options)
-  if ("judge.chat" in named and c.verifier.workers > 0 and c.verifier.timeout_s <= longest):
-    _refuse(c, "verifier.timeout_s", f"judge.chat may take {longest:g} s with its repeats; "
-            "allow more, or lower verifier.judge.timeout_s or .retries")
+  check_judges(c, named)
+
+
+def check_judges(c: keys.Config, paths: Iterable[str | None]) -> None:
+  """Refuses options of the judges among the verifiers at these paths.
+
+  Raises:
+    ValueError: one line with the key, its value and what is allowed.
+  """
+  judges = list_judges(c)
+  for path in sorted({path for path in paths if path and path.startswith("judge.")}):
+    if problem := judge.find_problem(judges, path):
+      key, value, allowed = problem
+      raise ValueError(f"{key}={value!r}: {allowed}.")
+
+
+def list_judges(c: keys.Config) -> dict[str, Any]:
+  """The options of verifier.judge, with those of verifier.judges as `named`."""
+  return dict(c.verifier.judge.to_dict(), key=rng.secret(c.seed, "judge"),
+              named={name: own.to_dict() for name, own in sorted(c.verifier.judges.items())})
 
 
 def _try_methods(c: keys.Config, methods: methods_lib.Methods) -> None:
@@ -374,8 +435,8 @@ def _make_example(c: keys.Config, methods: methods_lib.Methods) -> records.Batch
   It has the fields of the plan, and those that methods require from an update.
   """
   sizes = dict(B=_FEW * c.rollouts.per_prompt, T=_FEW, E=len(c.verifier.scores),
-               Z=max(len(c.verifier.step_rewards), 1), M=_FEW, J=_FEW, K=_FEW,
-               V=_FEW)
+               Z=max(len(c.verifier.step_rewards), 1), I=c.verifier.max_items,
+               M=_FEW, J=_FEW, K=_FEW, V=_FEW)
   tried = (*methods.readers().values(), methods.prm, methods.auxiliary, methods.filter_groups)
   names = [*(f.name for f in plan_lib.plan_fields(c, methods)),
            *(name for fn in tried if fn for name in fn.required)]

@@ -14,7 +14,7 @@
   1 a kept axis of size one
 
 In models/, E counts the experts of a mixture; in names of log-probs outside of it, K counts the
-most likely tokens.
+most likely tokens. In fields of a batch, I counts the parts of a verdict.
 """
 from typing import Any
 

@@ -134,7 +134,7 @@ FIELDS = (
     Field("excluded_B", np.int8, "Index into EXCLUDED: why a row does not learn."),
     Field("learn_B", bool, "Rows that give a gradient or a baseline."),
     Field("learn_BT", bool, "Tokens that give a gradient: drawn by the policy, in such a row."),
-    Field("scores_B", np.float32, "Scores of the first verifier in verifier.scores.",
+    Field("scores_B", np.float32, "Scores of the first verifier or scorer in verifier.scores.",
           needs={"verifier.scores": ()}),
     Field("lengths_B", np.int32, "Tokens that the policy drew."),
     Field("sampler_logps_BT", np.float32, "Log-probs of what the sampler drew from."),
@@ -142,6 +142,9 @@ FIELDS = (
     Field("prm_logps_BT", np.float32, "log pi_phi, at temperature 1; differentiable in the PRM's "
           "loss.", where="later"),
     Field("prm_old_logps_BT", np.float32, "log pi_phi before the PRM's update.", where="later"),
+    Field("prm_all_logps_BTV", np.float32, "log pi_phi of all tokens of the vocabulary, at "
+          "temperature 1: after the PRM's update with prm.order=double, else before it.",
+          where="later"),
     Field("advantages_BT", np.float32, "Advantage of each token.", where="later"),
     Field("old_values_BT", np.float32, "The value model before its update.", where="later"),
     Field("returns_BT", np.float32, "Targets of the value model.", where="later"),
@@ -207,6 +210,8 @@ class Batch:
     learn_B = ~xp.isnan(self.outcome_B) & xp.any(self.action_BT, axis=1)
     if "scores_BE" in self.columns:
       learn_B = learn_B & ~xp.any(xp.isnan(self.scores_BE), axis=1)
+    if "items_BI" in self.columns:
+      learn_B = learn_B & ~xp.any(xp.isnan(self.items_BI), axis=1)
     if "step_rewards_BTZ" in self.columns:
       learn_B = learn_B & ~xp.any(xp.isnan(self.step_rewards_BTZ), axis=(1, 2))
     return learn_B & (self.excluded_B == 0) if "excluded_B" in self.columns else learn_B
@@ -263,7 +268,7 @@ class TrainState(flax.struct.PyTreeNode):
   prm: Params = None
   prm_opt: Any = None
   prm_reference: Params = None  # the initial PRM, frozen, if the PRM is its own reference
-  teacher: Params = None       # the model of teacher.path, frozen
+  frozen_models: Any = None    # {section of the config that names one: parameters}
   value: Params = None
   value_opt: Any = None
   kl_coef: Any = None          # adaptive KL coefficient, if one is used
@@ -277,8 +282,13 @@ class TrainState(flax.struct.PyTreeNode):
     return "policy" if self.sampler is None else "sampler"
 
   def join_params(self, name):
-    """The parameters of a model; adapters are joined with the base parameters."""
-    return join(None if name == "teacher" else self.frozen, getattr(self, name))
+    """The parameters of a model; adapters are joined with the base parameters.
+
+    Args:
+      name: a field, or a key of frozen_models.
+    """
+    if name in (loaded := self.frozen_models or {}): return loaded[name]
+    return join(self.frozen, getattr(self, name))
 
 
 def join(frozen, trained):

@@ -122,9 +122,13 @@ class Checkpoints:
       if (shape := there.get(name, "none")) != (needed := wanted.get(name, "none")):
         raise ValueError(f"{self._dir}/{step}: {name} has shape {shape}, this config makes it "
                          f"{needed}; use the config the run was started with or another --workdir.")
+    # A record of another version has the same arrays and other entries that are None.
+    by_name = tables.flatten(abstract)
+    stored = jax.tree.map_with_path(lambda path, x: by_name.get(tables.name(path)), saved)
     out = self._read(step, lambda: self._manager.restore(step, args=ocp.args.Composite(
-        state=ocp.args.StandardRestore(abstract), host=ocp.args.JsonRestore())))
-    return out["state"], out["host"]
+        state=ocp.args.StandardRestore(stored), host=ocp.args.JsonRestore())))
+    arrays = tables.flatten(out["state"])
+    return jax.tree.map_with_path(lambda path, x: arrays[tables.name(path)], abstract), out["host"]
 
   def _read(self, step, call):
     """call(), which lets orbax read a checkpoint with correct checksums."""

@@ -16,6 +16,11 @@ _RUN_FIELDS = ("dtype", "param_dtype", "outside", "length", "lora_scale", "kv_co
                "remat", "platform", "rows", "heads")
 
 
+class _NoBias(np.ndarray):
+  """The bias of a head for scores of transformers, which has none."""
+  file = "no file"
+
+
 def load(path: str | pathlib.Path,
          dtype: str = "float32") -> tuple[transformer.DecoderConfig, dict]:
   """(DecoderConfig, params) of a local directory.
@@ -41,7 +46,9 @@ def open_model(path: str | pathlib.Path) -> tuple[
   source, tensors = shards.tensors(pathlib.Path(path))
   # Old files have the rotary frequencies of each layer too, which follow from the config.
   tensors = {name: x for name, x in tensors.items() if not name.endswith("rotary_emb.inv_freq")}
-  leaves = tables.leaves(tensors, families.find_family(hf["model_type"]).tensors, config, source)
+  more = {"score.bias": np.zeros(1, np.float32).view(_NoBias)} if config.has_head else {}
+  leaves = tables.leaves({**more, **tensors}, families.find_family(hf["model_type"]).tensors,
+                         config, source)
   dtype = functools.reduce(jnp.promote_types, {np.dtype(x.dtype) for x in tensors.values()})
   return dataclasses.replace(config, param_dtype=dtype.name), hf, leaves
 
@@ -91,7 +98,8 @@ def hf_of(config: transformer.DecoderConfig, hf: dict | None = None) -> dict:
   """The config.json of a decoder; `hf` is the one that the model came with, if any."""
   if hf is None: hf = family_of(config).hf_config(config)
   dtypes = {"torch_dtype", "dtype"} & set(hf) or {"torch_dtype"}
-  return hf | dict.fromkeys(dtypes, config.param_dtype) | {"vocab_size": config.vocab_size}
+  return (hf | dict.fromkeys(dtypes, config.param_dtype) | {"vocab_size": config.vocab_size}
+          | families.find_family(hf["model_type"]).head_keys(config))
 
 
 def family_of(config: transformer.DecoderConfig) -> _config.Family:

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlx.models import transformer
+from rlx.models import transformer, value
 
 _BLOCK = 2**18  # Numbers that are checked at once.
 _AXES = ("vocab_size", "d_model", "n_heads", "n_kv_heads", "head_dim", "d_ff")  # of DecoderConfig
@@ -202,14 +202,20 @@ def _list_few(names):
 
 def _sizes(c):
   return dict(V=c.vocab_size, D=c.d_model, L=c.n_layers, N=c.n_heads,
-              K=c.n_kv_heads, H=c.head_dim, F=c.d_ff, E=c.n_experts, c=2, h=c.head_dim // 2)
+              K=c.n_kv_heads, H=c.head_dim, F=c.d_ff, E=c.n_experts, c=2, h=c.head_dim // 2,
+              **{"1": 1})
 
 
 @functools.lru_cache(maxsize=8)
 def paths(config: transformer.DecoderConfig) -> dict[str, tuple[int, ...]]:
   """{path: shape} of the parameters of a DecoderConfig."""
-  tree = jax.eval_shape(lambda: transformer.init(config, jax.random.key(0)))
-  return {path: x.shape for path, x in flatten(tree).items()}
+  return {path: x.shape for path, x in flatten(jax.eval_shape(lambda: draw(config))).items()}
+
+
+def draw(config: transformer.DecoderConfig) -> dict:
+  """Random parameters of a DecoderConfig, with the head that it has."""
+  params = transformer.init(config, jax.random.key(0))
+  return value.init(config, params) if config.has_head else params
 
 
 def _own_sizes(path, shape_):
@@ -283,5 +289,9 @@ def _parts(parts, index):
 
 def flatten(params: dict) -> dict[str, Any]:
   """{path: array} of a tree."""
-  return {jax.tree_util.keystr(path, simple=True, separator="."): x
-          for path, x in jax.tree.leaves_with_path(params)}
+  return {name(path): x for path, x in jax.tree.leaves_with_path(params)}
+
+
+def name(path: tuple) -> str:
+  """The name of a leaf of a tree: the keys of its path, joined by dots."""
+  return jax.tree_util.keystr(path, simple=True, separator=".")

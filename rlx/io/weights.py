@@ -30,7 +30,7 @@ def load(path: str | pathlib.Path, *, dtype: str = "float32", shapes: bool = Fal
     whole = hub.folder(adapters.find_base(folder)) if kind(folder) == "peft" else folder
     config = (hf.config_of(whole) if kind(whole) == "hf" else _open_folder(whole, "model.path"))[0]
     config = dataclasses.replace(config, dtype=dtype, param_dtype=dtype)
-    params = jax.eval_shape(lambda: transformer.init(config, jax.random.key(0)))
+    params = jax.eval_shape(lambda: tables.draw(config))
   else:
     config, _, leaves = _open_folder(path, "model.path")
     config, params = tables.load(config, leaves, dtype)

@@ -185,7 +185,7 @@ def first_errors(run: build.Run, verifier: str, prompts: list[records.Prompt], t
   which states the answer. The label is NaN if the verifier fails or returns another number
   of steps than rollouts.step_separator gives, or if the completion was truncated.
   """
-  verdicts = run.pool.verify_steps(
+  verdicts = run.pool.verify_lists(
       [dataclasses.replace(p, verifier=verifier) for p in prompts], texts)
   cut, separator = records.FINISH.index("length"), run.texts.step_separator
   assert separator is not None  # As build/validation.py checks.

@@ -15,11 +15,11 @@ from rlx.learner import hosts
 
 # Keys that cannot change once a run has a checkpoint: its state or its metrics depend on them.
 FIXED = ("seed", "model.path", "model.param_dtype", "model.param_update", "lora", "prompts",
-         "prm.path", "prm.reference", "teacher.path", "rollouts.rehearsal", "eval.split",
+         "prm.path", "prm.reference", "teacher.path", "scorers", "rollouts.rehearsal", "eval.split",
          "eval.prompts", "eval.sets")
 FREE = ("prompts.per_step",)  # Keys below FIXED that may change nevertheless.
 # Sections to which no part can be added either.
-NAMED = ("prompts.mixture.", "eval.sets.")
+NAMED = ("prompts.mixture.", "eval.sets.", "scorers.")
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "transformers", "numpy")
 
 
@@ -71,7 +71,8 @@ def compare(config: keys.Config, workdir: pathlib.Path, steps: int
   step = run_folder.read_step(workdir)
   commits = {key: commit for key, path in (
       ("model.path", config.model.path), ("prm.path", config.prm.path),
-      ("teacher.path", config.teacher.path))
+      ("teacher.path", config.teacher.path), *(
+          (f"scorers.{name}.path", part.get("path")) for name, part in config.scorers.items()))
              if (commit := hub.commit(path))}
   before = run_folder.read_recorded(workdir)
   for key, commit in commits.items() if step is not None else ():

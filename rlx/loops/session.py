@@ -212,8 +212,7 @@ def restore(checkpoints: checkpoint.Checkpoints, init: Callable[[], records.Trai
     saved.setdefault("initial_eval", saved.get("before"))
     names = {f.name for f in dataclasses.fields(host_state.HostState)}
     host = host_state.HostState(**{k: x for k, x in saved.items() if k in names})
-    state = restored.replace(reference=state.reference, prm_reference=state.prm_reference,
-                             teacher=state.teacher, frozen=state.frozen)
+    state = restored.replace(**{name: getattr(state, name) for name in _CONSTANT})
     if prompts is not None and host.prompts is not None: prompts.restore(host.prompts)
   host.seconds_before = host.seconds
   return state, host
@@ -224,9 +223,12 @@ def is_due(step: int, every: int) -> bool:
   return bool(every) and step % every == 0
 
 
+_CONSTANT = ("reference", "prm_reference", "frozen_models", "frozen")
+
+
 def _select_saved(state: records.TrainState) -> records.TrainState:
   """The part of a TrainState that checkpoints have: all but references that do not change."""
-  return state.replace(reference=None, prm_reference=None, teacher=None, frozen=None)
+  return state.replace(**dict.fromkeys(_CONSTANT))
 
 
 def read_session_options(config: keys.Config, cls: type[Options] = Options) -> Options:

@@ -36,6 +36,7 @@ class DecoderConfig:
   norm_plus_one: bool = False    # Norms multiply by 1 + scale.
   activation: str = "silu"       # silu | gelu_tanh
   tied_head: bool = True         # The embedding is also the head.
+  has_head: bool = False         # One for scores, in place of that for tokens (value.py).
   scaled_embedding: bool = False  # multiplied by sqrt(d_model)
   logit_softcap: float | None = None  # Logits become cap tanh(logits / cap).
   qkv_bias: bool = False

@@ -33,12 +33,17 @@ def start(name: str, seed: int, index: int, split: str) -> random.Random:
 
 
 def prompts(name: str, generate: Callable[..., dict[str, Any]], rows: Iterable[Mapping],
-            split: str) -> "Iterator[records.Prompt]":
-  """Rows -> Prompts, with the fields that `generate(split=split, **row)` returns."""
+            split: str, *, verifier: str = "") -> "Iterator[records.Prompt]":
+  """Rows -> Prompts, with the fields that `generate(split=split, **row)` returns.
+
+  Args:
+    verifier: of all prompts; "": the one that `generate` returns.
+  """
   from rlx.core import records  # Processes of environments do not import jax.
   for row in rows:
     if "seed" not in row:
       raise ValueError(f"prompts.dataset={name!r}: it makes questions of its own; for rows with a "
                        "question, prompts.dataset=jsonl.")
     yield records.Prompt(id=f"{name}/{split}/{row['seed']}/{row['index']}",
-                         **generate(split=split, **row))
+                         **generate(split=split, **row) | (
+                             dict(verifier=verifier) if verifier else {}))

@@ -152,3 +152,32 @@ def score(scores_BE: Array, learn_B: Array, *, index: ranges.Whole = 0) -> Array
   if index >= scores_BE.shape[1]:
     raise ValueError(f"index={index}: verifier.scores names {scores_BE.shape[1]} verifiers.")
   return scores_BE[:, index]
+
+
+@method
+def calibrated(outcome_B: Array, scores_BE: Array, learn_B: Array, *,
+               confidence: ranges.Whole = 0, form: ranges.Whole = 1) -> Array:
+  """How near a stated confidence is to the verdict (Brier); nothing without a confidence.
+
+    r = f (1 - (c - v)^2)
+
+  Source: Brier 1950; the calibration term of ReFIne (Sun et al. 2025, arXiv:2510.09062) and, less a constant, of Damani et al. 2025, arXiv:2507.16806 (RLCR). Differs from the
+  papers: a completion that states no confidence gets 0 here, whatever its verdict.
+
+  Args:
+    outcome_B: verdicts v in [0, 1]; anything where learn_B is False.
+    scores_BE: scores of verifier.scores, among them c and f, such as those of
+      verifiers/confidence.py.
+    learn_B: bool.
+    confidence, form: indices of c, in [0, 1], and of f, 1 where it is stated.
+  Returns:
+    rewards_B in [0, 1], 0 where not valid.
+  Raises:
+    ValueError: there is no score with such an index.
+  Example:
+    >>> outcome.calibrated(jnp.array([1., 0.]), jnp.array([[.5, 1.], [.5, 0.]]), jnp.ones(2, bool))
+    Array([0.75, 0.  ], dtype=float32)
+  """
+  if (last := max(confidence, form)) >= (n := scores_BE.shape[1]):
+    raise ValueError(f"there is no score {last}: verifier.scores names {n}, from 0.")
+  return scores_BE[:, form] * (1 - jnp.square(scores_BE[:, confidence] - outcome_B))

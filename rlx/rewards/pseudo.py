@@ -2,6 +2,7 @@
 import jax.numpy as jnp
 from jax import Array
 
+from rlx.core import masked, ranges
 from rlx.core.method import method
 
 
@@ -27,6 +28,48 @@ def majority(answer_PG: Array, learn_PG: Array) -> Array:
   """
   is_label_PG = _states(answer_PG, _majority(answer_PG, learn_PG), learn_PG)
   return is_label_PG.astype(jnp.float32).reshape(-1)
+
+
+@method
+def confident(answer_PG: Array, sampler_logps_BT: Array, learn_PG: Array, learn_BT: Array, *,
+              subgroups: ranges.Count = 1) -> Array:
+  """SCOPE: 1 for the answer with the largest sum of confidences in its subgroup.
+
+    r_i = 1 if a_i = argmax_a sum_{j in s(i): a_j = a} c_j else 0      c_j = exp(mean_t log p_jt)
+
+  Smaller subgroups s have more different labels, and so less agreement on one wrong answer.
+
+  Source: "Beyond Majority Voting: Towards Fine-grained and More Reliable Reward Signal for Test-Time
+  Reinforcement Learning" (Wang et al. 2025, arXiv:2512.15146), as in its released code
+  (szu-tera/SCOPE, grouputils.py). Differs from the code: the confidence is that of the drawn tokens,
+  and not of the most likely ones at each step of the reasoning; a subgroup votes itself, and not a
+  random sample of the whole group; their number is given, and not chosen by reward and diversity. Of
+  equal sums the answer given first wins.
+
+  Args:
+    answer_PG: int, equal where answers are; -1 has no vote and gets 0.
+    sampler_logps_BT: of the drawn tokens.
+    learn_PG, learn_BT: bool.
+    subgroups: of a prompt's completions, in order; it divides their number.
+  Returns:
+    rewards_B, 0 where not valid.
+  Raises:
+    ValueError: subgroups does not divide the number of completions.
+  Example:
+    >>> logps_BT = jnp.log(jnp.array([[.2], [.2], [.9]]))
+    >>> pseudo.confident(jnp.array([[7, 7, 3]]), logps_BT, jnp.ones((1, 3), bool),
+    ...                  jnp.ones((3, 1), bool))
+    Array([0., 0., 1.], dtype=float32)
+  """
+  if answer_PG.shape[1] % subgroups:
+    raise ValueError(f"subgroups={subgroups}: it has to divide the {answer_PG.shape[1]} completions "
+                     "of a prompt.")
+  mean_B = masked.mean(sampler_logps_BT, learn_BT, axis=1)
+  weight_PG = jnp.exp(mean_B).reshape(answer_PG.shape)
+  answer_SG, learn_SG, weight_SG = (
+      x.reshape(-1, answer_PG.shape[1] // subgroups) for x in (answer_PG, learn_PG, weight_PG))
+  label_S1 = _majority(answer_SG, learn_SG, weight_SG)
+  return _states(answer_SG, label_S1, learn_SG).astype(jnp.float32).reshape(-1)
 
 
 @method
@@ -89,11 +132,13 @@ def _states(answer_PG, label_P1, learn_PG):
   return learn_PG & (answer_PG >= 0) & (answer_PG == label_P1)
 
 
-def _majority(answer_PG, learn_PG):
-  """[P, 1], each prompt's majority answer, -1 without a vote."""
+def _majority(answer_PG, learn_PG, weight_PG=1):
+  """[P, 1], the answer of each prompt with the most votes, or the most weight; -1 without a vote."""
   votes_PG = learn_PG & (answer_PG >= 0)
   agrees_PGG = (answer_PG[:, :, None] == answer_PG[:, None, :]) & votes_PG[:, None, :]
-  count_PG = jnp.where(votes_PG, jnp.sum(agrees_PGG, axis=2), 0)
+  weight_P1G = jnp.broadcast_to(weight_PG, answer_PG.shape)[:, None, :]
+  # A vote of weight 0 wins over none.
+  count_PG = jnp.where(votes_PG, jnp.sum(agrees_PGG * weight_P1G, axis=2), -1)
   first_P1 = jnp.argmax(count_PG, axis=1, keepdims=True)
   answer_PG = jnp.where(votes_PG, answer_PG, -1)
   return jnp.take_along_axis(answer_PG, first_P1, axis=1)

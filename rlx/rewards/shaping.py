@@ -3,7 +3,7 @@
 Scores are in [0, 1], as verifiers give them; papers that shape the logits of a
 reward model get their units back through a factor `k`.
 """
-from typing import Annotated, Literal
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -118,13 +118,13 @@ def lsc(scores_PG: Array, learn_PG: Array, *, k: ranges.Positive = 1.0,
 
 @method
 def ensemble(scores_BE: Array, learn_B: Array, *,
-             kind: Literal["mean", "median", "min", "uwo", "mean_minus_std", "nominal_min",
-                           "logsig_sum", "lagrange"] = "mean",
-             weight: ranges.NotNegative = 0.1, k: ranges.Positive = 1.0,
-             thresholds: ranges.Numbers | None = None) -> Array:
+             kind: Literal["mean", "median", "min", "quantile", "uwo", "mean_minus_std",
+                           "nominal_min", "logsig_sum", "lagrange"] = "mean",
+             weight: ranges.NotNegative = 0.1, quantile: ranges.Share = 0.25,
+             k: ranges.Positive = 1.0, thresholds: ranges.Numbers | None = None) -> Array:
   """One reward from an ensemble of scores.
 
-    mean, median, min (WCO):  of the E scores      mean_minus_std:  mean - std
+    mean, median, min (WCO), quantile:  of the E scores      mean_minus_std:  mean - std
     uwo:          mean - weight var          nominal_min:  weight s_1 + (1 - weight) min
     logsig_sum:   sum_e log sigmoid(k (s_e - threshold_e))
     lagrange:     sum_e mu_e s_e,  mu_e = sigmoid(k (threshold_e - batch mean of s_e))
@@ -135,7 +135,8 @@ def ensemble(scores_BE: Array, learn_B: Array, *,
   mean_minus_std, Eisenstein et al. 2023, arXiv:2312.09244; nominal_min, Yan et al.
   2024, arXiv:2409.15360; logsig_sum, Wang et al. 2024, arXiv:2402.00742; lagrange,
   Moskovitz et al. 2023, arXiv:2310.04373. Differs from the papers: nominal is the
-  first scorer (the paper's is the head of least predicted std); lagrange has no
+  first scorer (the paper's is the head of least predicted std); quantile, between the
+  minimum and the median, is our addition, interpolated linearly; lagrange has no
   memory (the paper descends log-multipliers, weighs normalised advantages and gives
   what is left of the weight to the KL term).
 
@@ -144,6 +145,7 @@ def ensemble(scores_BE: Array, learn_B: Array, *,
     learn_B: bool.
     kind: one of the above.
     weight: of uwo (the paper's for PPO is 0.1) and nominal_min.
+    quantile: which one of the scores, for quantile.
     k: steepness of logsig_sum and lagrange, per unit of the scores.
     thresholds: a score for each verifier, for logsig_sum and lagrange.
   Returns:
@@ -164,6 +166,7 @@ def ensemble(scores_BE: Array, learn_B: Array, *,
   if kind == "mean": return mean_B
   if kind == "median": return jnp.median(scores_BE, axis=1)
   if kind == "min": return least_B
+  if kind == "quantile": return jnp.quantile(scores_BE, quantile, axis=1)
   if kind == "uwo": return mean_B - weight * jnp.var(scores_BE, axis=1)
   if kind == "mean_minus_std": return mean_B - jnp.std(scores_BE, axis=1)
   if kind == "nominal_min": return weight * scores_BE[:, 0] + (1 - weight) * least_B
@@ -207,47 +210,39 @@ def stratified(scores_PG: Array, outcome_PG: Array, learn_PG: Array, *,
 
 
 @method
-def unit_tests(scores_BE: Array, learn_PG: Array, *,
-               weight: Literal["uniform", "exp", "density"] = "density",
-               alpha: ranges.NotNegative = 2.0,
-               width: Annotated[float, ranges.Range(1e-6, 1e6)] = 0.1) -> Array:
-  """VeRPO: passed unit tests, with more weight on those that few completions pass.
+def facts(scores_BE: Array, learn_B: Array, *, most: ranges.Positive,
+          detail: ranges.NotNegative = 0.01, win: ranges.NotNegative = 0.1) -> Array:
+  """Factual precision, number of supported claims, and whether a reference is beaten.
 
-    r_i = sum_e w_e s_ie,   rho_e = mean of s_e over the prompt's completions
-    uniform: w = 1 / number of tests    exp: w = exp(-alpha rho)
-    density: w = exp(-alpha rho_e) / N_e,   N_e = sum_f exp(-(rho_e - rho_f)^2 / (2 width^2))
+    r = S / (C + 1) + detail log(1 + S) + win 1[p > 1/2]
 
-  Without N_e the many tests that are easy would be most of the sum. A test is a
-  verifier in verifier.scores. The paper adds the advantage of passing all of them:
-  the term outcome.verdict, with an estimator of its own.
+  with S = most s_0 the supported ones of the C = most s_1 claims, as a judge counts them, and
+  p = s_2 its preference over a reference. Precision alone pays for saying little.
 
-  Source: Wang et al. 2026, arXiv:2601.03525, eq. 7 to 10 of its third version (uniform
-  and exp are its ablations). Differs from the paper: nothing is added to N_e, which is
-  at least 1.
+  Source: Chen et al. 2025, arXiv:2508.05618. Differs from the paper: its claims are checked
+  against retrieved documents, and the defaults of the two weights could not be confirmed.
 
   Args:
-    scores_BE: 1 for a test passed, or a share; anything where not valid.
-    learn_PG: bool.
-    weight: one of the above.
-    alpha: of exp and density.
-    width: of density, in units of the rates.
+    scores_BE: shares of `most` of supported claims and of claims, and the preference, of the three
+      verifiers in verifier.scores; anything where not valid.
+    learn_B: bool.
+    most: the number of claims that a score of 1 means, verifier.judges.NAME.full.
+    detail, win: weights of the second and third term.
   Returns:
     rewards_B, 0 where not valid.
   Raises:
-    ValueError: an unknown weight.
+    ValueError: verifier.scores does not name three verifiers.
   Example:
-    >>> shaping.unit_tests(jnp.array([[1., 1.], [1., 0.]]), jnp.ones((1, 2), bool),
-    ...                    weight="uniform")
-    Array([1. , 0.5], dtype=float32)
+    >>> scores_BE = jnp.array([[.3, .4, 1.], [.1, .1, 0.]])
+    >>> shaping.facts(scores_BE, jnp.ones(2, bool), most=10., detail=0.).round(2)
+    Array([0.7, 0.5], dtype=float32)
   """
-  passed_PGE = scores_BE.reshape(*learn_PG.shape, -1)
-  if weight == "uniform": return jnp.mean(passed_PGE, axis=2).reshape(-1)
-  rate_PE = masked.mean(passed_PGE, learn_PG[:, :, None], axis=1)
-  weight_PE = jnp.exp(-alpha * rate_PE)
-  if weight == "density":
-    apart_PEE = (rate_PE[:, :, None] - rate_PE[:, None, :]) / width
-    weight_PE = weight_PE / jnp.sum(jnp.exp(-apart_PEE**2 / 2), axis=2)
-  return jnp.sum(passed_PGE * weight_PE[:, None, :], axis=2).reshape(-1)
+  if scores_BE.shape[1] != 3:
+    raise ValueError(f"most={most!r}: verifier.scores names {scores_BE.shape[1]} verifiers; three "
+                     "are needed, of supported claims, of claims and of a comparison.")
+  supported_B, claims_B = most * scores_BE[:, 0], most * scores_BE[:, 1]
+  return supported_B / (claims_B + 1) + detail * jnp.log1p(supported_B) + win * (
+      scores_BE[:, 2] > 0.5)
 
 
 def _unit(scores_PG, mask_PG):

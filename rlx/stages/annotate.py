@@ -8,7 +8,7 @@ from rlx.core import fields, records, resolve, rng
 from rlx.core.options import key
 from rlx.stages import (
     collect, outcomes as outcomes_lib, sampling as sampling_lib, texts as texts_lib)
-from rlx.verifiers import pool
+from rlx.verifiers import items, pool
 
 THINNED = records.EXCLUDED.index("thinned")
 
@@ -19,6 +19,12 @@ class Annotated:
   rollouts: records.Rollouts   # numpy
   batch: records.Batch         # numpy
   values: dict[str, Any]       # host values without axes, which model fields read
+
+  def measure_items(self) -> dict[str, float]:
+    """{items/<name>: mean over completions} of the items that all prompts share."""
+    rows = [row for row, n in zip(self.values.get("items", ()), self.rollouts.completion_len_B)
+            if n]
+    return {f"items/{name}": mean for name, mean in items.mean_by_name(rows).items()}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

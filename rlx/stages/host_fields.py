@@ -3,13 +3,13 @@
 Each producer runs at most once per step, before the batch is placed on devices, and only if a
 method reads its field (core/fields.py). The loop passes these resources: `tokenizer`,
 `rollouts` (numpy), `prompts` and `texts` (one per row), `group_prompts` (one per group),
-`verify` and `verify_steps` ((path of the verifier, prompts, texts) -> for each row a verdict
-or a list of verdicts), `greedy_outcome` ((prompts) -> verdicts of greedy completions) and
-`answer_ids` ({prompt id: token ids}).
+`verify` and `verify_lists` ((path of the verifier, prompts, texts) -> for each row a verdict
+or a list of verdicts), `greedy_outcome` ((prompts) -> verdicts of greedy completions),
+`answer_ids` and `hinted_ids` ({prompt id: token ids}).
 """
 import bisect
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -17,15 +17,17 @@ from rlx.core import records
 from rlx.core.fields import field
 from rlx.io.tokenizer import Tokenizer
 from rlx.rollouts import padding, trajectories
-from rlx.verifiers import answers as answers_lib, steps as verifier_steps
+from rlx.verifiers import answers as answers_lib, items as items_lib, steps as verifier_steps
 
+SCORERS = "scorers."  # verifier.scores and verifier.steps name the scorer of a section so.
 TURN = "<turn>"  # The value of rollouts.step_separator with which each turn is a step.
 Prompts = Sequence[records.Prompt]
 Rollouts = records.Rollouts
 Ids = list[list[int]]  # Of each row: token ids, or columns.
 Verify = Callable[[str, Prompts, Sequence[str]], Sequence]
 Reasoning = tuple[list[int], int, int]  # See `split`.
-Answers = dict[str, list[int]]  # Prompt id -> token ids of the reference answer.
+Items = list[list[items_lib.Item]]  # Of the verdict of each completion.
+Answers = dict[str, list[int]]  # Prompt id -> token ids of the reference answer, or of a prompt.
 
 
 @field(None)
@@ -93,18 +95,17 @@ def step_ends_BT(step_columns: Ids, rollouts: Rollouts) -> np.ndarray:
 
 @field(np.float32, options=dict(verifier="verifier.steps"), needs={"verifier.steps": None})
 def step_scores_BT(step_columns: Ids, prompts: Prompts, texts: Sequence[str], rollouts: Rollouts,
-                   verify_steps: Verify, *, verifier: str) -> np.ndarray:
+                   verify_lists: Verify, *, verifier: str) -> np.ndarray:
   """Score of each step in [0, 1] on its last token, 0 elsewhere; NaN: could not tell.
 
   A step without a score is NaN. A number instead of a list is the score of every step. If
   several steps end in the same token, the lowest score is used.
   """
   scores_BT = np.zeros(rollouts.sampler_logps_BT.shape, np.float32)
-  verdicts = verify_steps(verifier, prompts, texts)
+  verdicts = verify_lists(verifier, prompts, texts)
   for scores_T, columns, scores in zip(scores_BT, step_columns, verdicts):
     scores_T[columns] = np.nan
-    if not isinstance(scores, list): scores = [scores] * len(columns)
-    for column, score in zip(columns, scores):
+    for column, score in zip(columns, _repeat(scores, len(columns))):
       scores_T[column] = np.fmin(scores_T[column], score)
   return scores_BT
 
@@ -113,7 +114,7 @@ def step_scores_BT(step_columns: Ids, prompts: Prompts, texts: Sequence[str], ro
                                 max_error_rate="verifier.max_error_rate"),
        needs={"verifier.step_rewards": ()})
 def step_rewards_BTZ(step_columns: Ids, prompts: Prompts, texts: Sequence[str], rollouts: Rollouts,
-                     verify_steps: Verify, *, verifiers: Sequence[str],
+                     verify_lists: Verify, *, verifiers: Sequence[str],
                      max_error_rate: float) -> np.ndarray:
   """Reward of each step on its last token, 0 elsewhere; NaN in a row: could not tell.
 
@@ -123,19 +124,54 @@ def step_rewards_BTZ(step_columns: Ids, prompts: Prompts, texts: Sequence[str], 
   """
   rewards_BTZ = np.zeros((*rollouts.sampler_logps_BT.shape, len(verifiers)), np.float32)
   for z, path in enumerate(verifiers):
-    wrong = []
-    for b, (columns, rewards) in enumerate(zip(step_columns, verify_steps(path, prompts, texts))):
-      if not isinstance(rewards, list): rewards = [rewards] * len(columns)
-      if len(rewards) == len(columns): np.add.at(rewards_BTZ[b, :, z], columns, rewards)
-      else: rewards_BTZ[b, :, z] = np.nan
-      if rewards and len(rewards) != len(columns): wrong.append(b)
-    if len(wrong) > max_error_rate * len(texts):
-      example = wrong[0]
-      raise ValueError(f"verifier.step_rewards: {path} gives another number of rewards than there "
-                       f"are steps for {len(wrong)} of {len(texts)} completions, such as "
-                       f"{texts[example]!r:.80}, which has {len(step_columns[example])}; "
-                       "rollouts.step_separator ends a step, '' stands for each token.")
+    lists = fit_lists(verify_lists(path, prompts, texts), list(map(len, step_columns)), texts,
+                      f"verifier.step_rewards: {path}", "steps", max_error_rate,
+                      "; rollouts.step_separator ends a step, '' stands for each token")
+    for b, (columns, rewards) in enumerate(zip(step_columns, lists)):
+      if rewards is None: rewards_BTZ[b, :, z] = np.nan
+      else: np.add.at(rewards_BTZ[b, :, z], columns, rewards)
   return rewards_BTZ
+
+
+@field(None, options=dict(verifier="verifier.by_item", max_items="verifier.max_items",
+                          max_error_rate="verifier.max_error_rate"),
+       needs={"verifier.by_item": None})
+def items(prompts: Prompts, texts: Sequence[str], verify_lists: Verify, *, verifier: str,
+          max_items: int, max_error_rate: float) -> Items:
+  """For each completion, the items of its verdict: name, weight and value; NaN: could not tell.
+
+  A prompt that does not say how many items it has, has those of the longest list of the batch.
+  """
+  lists = verify_lists(verifier, prompts, texts)
+  counts = {p.id: len(items_lib.get_rows(p) or "1") for p in prompts}
+  for p, values in zip(prompts, lists):
+    if items_lib.get_rows(p) is None and isinstance(values, list):
+      counts[p.id] = max(counts[p.id], len(values))
+  if (most := max(counts.values())) > max_items:
+    raise ValueError(f"verifier.max_items={max_items}: {verifier} gave {most} items for a "
+                     "completion; set it higher.")
+  lists = fit_lists(lists, [counts[p.id] for p in prompts], texts, f"verifier.by_item: {verifier}",
+                    "items", max_error_rate)
+  return [items_lib.read(p, [np.nan] * counts[p.id] if values is None else values)
+          for p, values in zip(prompts, lists)]
+
+
+@field(np.float32, options=dict(max_items="verifier.max_items"), needs={"verifier.by_item": None})
+def items_BI(items: Items, *, max_items: int) -> np.ndarray:
+  """Values of the items of a verdict in [0, 1], 0 beyond their number; NaN: could not tell."""
+  return _pad_items([[x.value for x in row] for row in items], max_items)
+
+
+@field(np.float32, options=dict(max_items="verifier.max_items"), needs={"verifier.by_item": None})
+def item_weight_BI(items: Items, *, max_items: int) -> np.ndarray:
+  """Weights of these items, 0 beyond their number."""
+  return _pad_items([[x.weight for x in row] for row in items], max_items)
+
+
+@field(bool, options=dict(max_items="verifier.max_items"), needs={"verifier.by_item": None})
+def item_veto_BI(items: Items, *, max_items: int) -> np.ndarray:
+  """Whether an item is a veto: the reward is 0 where it is 0."""
+  return _pad_items([[x.is_veto for x in row] for row in items], max_items)
 
 
 @field(np.float32, options=dict(verifiers="verifier.scores"), needs={"verifier.scores": ()})
@@ -143,6 +179,35 @@ def scores_BE(prompts: Prompts, texts: Sequence[str], verify: Verify, *,
               verifiers: Sequence[str]) -> np.ndarray:
   """Scores of the verifiers in verifier.scores; NaN: could not tell."""
   return np.stack([verify(path, prompts, texts) for path in verifiers], axis=1)
+
+
+@field(np.float32, options=dict(verifiers="verifier.scores"), needs={"verifier.scores": ()})
+def checked_scores_BE(prompts: Prompts, texts: Sequence[str], verify: Verify, *,
+                      verifiers: Sequence[str]) -> np.ndarray:
+  """Scores of the verifiers in verifier.scores, 0 in the columns of scorers."""
+  return np.stack([np.zeros(len(texts)) if is_scorer(path) else verify(path, prompts, texts)
+                   for path in verifiers], axis=1)
+
+
+@field(None)
+def appended_rows(rollouts: Rollouts) -> Rollouts:
+  """The rollouts with one more token after each completion, whose hidden state nothing reads."""
+  return padding.append(rollouts.rows(), 0)
+
+
+@field(None, options=dict(scorers="scorers"))
+def question_rows(prompt_ids: Ids, completions: Ids, tokenizer: Tokenizer, rollouts: Rollouts, *,
+                  scorers: Mapping[str, Mapping]) -> dict[str, Rollouts]:
+  """{scorer of kind yes_no: one token after prompt, completion without EOS and question}."""
+  rows = {}
+  for name, options in scorers.items():
+    if options.get("kind") != "yes_no": continue
+    asked = tokenizer.encode(options["question"], add_bos=False)
+    ids = [p + [*x[:-1], *[i for i in x[-1:] if i not in tokenizer.eos_ids], *asked]
+           for p, x in zip(prompt_ids, completions)]
+    rows[f"{SCORERS}{name}"] = trajectories.pairs(
+        ids, [asked[:1]] * len(ids), tokenizer, 1, rollouts.tokens_BS.shape[1] + len(asked))
+  return rows
 
 
 @field(np.float32, options=dict(verifiers="verifier.scores"),
@@ -260,6 +325,15 @@ def noprompt_rows(completions: Ids, rollouts: Rollouts, tokenizer: Tokenizer) ->
                                 kept_BTK=rollouts.kept_BTK)
 
 
+@field(None, needs={"teacher.hint": None})
+def hinted_rows(completions: Ids, prompts: Prompts, hinted_ids: Answers, rollouts: Rollouts,
+                tokenizer: Tokenizer) -> Rollouts:
+  """Each completion after its prompt with teacher.hint, as rollouts."""
+  return trajectories.pairs([hinted_ids[p.id] for p in prompts], completions, tokenizer,
+                            rollouts.sampler_logps_BT.shape[1],
+                            bucket=rollouts.prompt_width).replace(kept_BTK=rollouts.kept_BTK)
+
+
 @field(None, options=dict(token="likelihood.token"))
 def last_token_rows(prompt_ids: Ids, completions: Ids, tokenizer: Tokenizer, rollouts: Rollouts, *,
                     token: str) -> Rollouts:
@@ -283,11 +357,43 @@ def answer_span_BT(reasoning: list[Reasoning], rollouts: Rollouts) -> np.ndarray
   return ((columns_1T >= np.array(start_B)[:, None]) & (columns_1T < np.array(end_B)[:, None]))
 
 
+def is_scorer(path: str | None) -> bool:
+  """Whether an entry of verifier.scores, or verifier.steps, names a scorer, not a verifier."""
+  return path is not None and path.startswith(SCORERS)
+
+
 def ends(rollouts: Rollouts) -> np.ndarray:
   """bool [B, T]: the last token of each action."""
   turn_BT = np.where(rollouts.mask_BT, np.asarray(rollouts.turn_BT), -1)
   next_BT = np.pad(turn_BT[:, 1:], ((0, 0), (0, 1)), constant_values=-1)
   return (turn_BT >= 0) & (turn_BT != next_BT)
+
+
+def fit_lists(lists: Sequence, counts: Sequence[int], texts: Sequence[str], where: str, what: str,
+              max_error_rate: float, hint: str = "") -> list[list[float] | None]:
+  """The list of each completion, of as many numbers as it has steps or items; None: it has others.
+
+  A number instead of a list stands for all of them; an empty list is an unknown one.
+
+  Raises:
+    ValueError: more than a share `max_error_rate` of the lists are longer or shorter.
+  """
+  lists = [_repeat(values, n) for values, n in zip(lists, counts)]
+  wrong = [b for b, (values, n) in enumerate(zip(lists, counts)) if values and len(values) != n]
+  if len(wrong) > max_error_rate * len(lists):
+    b = wrong[0]
+    raise ValueError(f"{where} gives another number of values than there are {what} for "
+                     f"{len(wrong)} of {len(lists)} completions, such as {texts[b]!r:.80}, which "
+                     f"has {counts[b]}{hint}.")
+  return [values if len(values) == n else None for values, n in zip(lists, counts)]
+
+
+def _repeat(values: float | list[float], n: int) -> list[float]:
+  return values if isinstance(values, list) else [values] * n
+
+
+def _pad_items(rows: Sequence[Sequence[float]], width: int) -> np.ndarray:
+  return np.array([[*row, *[0] * (width - len(row))] for row in rows])
 
 
 def columns_of_steps(completions: Ids, tokenizer: Tokenizer, separator: str | None) -> Ids:

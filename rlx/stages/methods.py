@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from rlx.core import fields, records, resolve, schedule
-from rlx.stages import host_fields, model_fields
+from rlx.stages import host_fields, model_fields, scorer_fields
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +47,7 @@ class Methods:
   anneal: Anneal
   has_kl_reward: bool
   has_kl_loss: bool
+  scored: frozenset[str] = frozenset()  # the fields of verifiers that scorers compute
 
   def readers(self) -> dict[str, resolve.Method]:
     """{config key: function} of the methods that read the batch, except the PRM's loss."""
@@ -79,7 +80,9 @@ class Methods:
   def list_fields(self) -> dict[str, fields.Field]:
     """{name: Field}: rlx's own fields, and those in the modules of the methods."""
     modules = [fn.module for fn in (*self.readers().values(), self.prm, self.auxiliary) if fn]
-    return fields.table(records, host_fields, model_fields, *dict.fromkeys(modules))
+    table = fields.table(records, host_fields, model_fields, *dict.fromkeys(modules))
+    return table | {name: f for name, f in fields.table(scorer_fields).items()
+                    if name in self.scored}
 
   @property
   def value_terms(self) -> list[str]:

@@ -18,6 +18,12 @@ def prm_ref_logps_BT(passes: passes_lib.Passes) -> jax.Array:
 
 
 @field(np.float32, where="model")
+def prm_ref_all_logps_BTV(passes: passes_lib.Passes) -> jax.Array:
+  """log pi_ref of all tokens of the vocabulary, at temperature 1."""
+  return passes.prm_reference((("all",),))[1]
+
+
+@field(np.float32, where="model")
 def prm_beta_B(passes: passes_lib.Passes, outcome_B: jax.Array) -> jax.Array:
   """prm.beta, repeated in every row because batches are cut by rows."""
   # Outside of jit, which would not place it as outcome_B.
@@ -61,6 +67,12 @@ def old_mean_logps_BT(passes: passes_lib.Passes) -> jax.Array:
   return passes.old("old_mean_logps_BT")
 
 
+@field(np.float32, where="model", statistic=("all",))
+def old_all_logps_BTV(passes: passes_lib.Passes) -> jax.Array:
+  """all_logps_BTV of the policy before its update."""
+  return passes.old("old_all_logps_BTV")
+
+
 @field(np.float32, where="model", statistic=("squared",))
 def old_sum_pi_squared_BT(passes: passes_lib.Passes) -> jax.Array:
   """Sum of the squared probabilities of all tokens, before the update."""
@@ -97,6 +109,22 @@ def teacher_logps_BT(passes: passes_lib.Passes) -> jax.Array:
 def teacher_all_logps_BTV(passes: passes_lib.Passes) -> jax.Array:
   """Its log-probs of all tokens of the vocabulary."""
   return passes.logps("teacher", "teacher", (("all",),), is_drawn=True)[1]
+
+
+@field(None, where="model")
+def appended_passes(passes: passes_lib.Passes, appended_rows: records.Rollouts
+                    ) -> passes_lib.Passes:
+  """The passes of scorers with a head."""
+  return passes_lib.make_passes(passes.options, passes.state, appended_rows)
+
+
+@field(np.float32, where="model", options=dict(names="verifier.scores"),
+       needs={"verifier.scores": ()})
+def token_scores_BT(passes: passes_lib.Passes, appended_passes: passes_lib.Passes, *,
+                    names: tuple[str, ...]) -> jax.Array:
+  """Score of the first scorer in verifier.scores up to each token, that included; 0 elsewhere."""
+  return jnp.where(passes.rollouts.action_BT,
+                   passes.token_scores(names[0], appended_passes), 0)
 
 
 @field(np.float32, where="model")
@@ -137,6 +165,12 @@ def step_answer_logps_BJM(passes: passes_lib.Passes, step_rows: list[records.Rol
 def noprompt_logps_BT(passes: passes_lib.Passes, noprompt_rows: records.Rollouts) -> jax.Array:
   """Log-probs of the policy without the prompt, as what was drawn from."""
   return passes.score_rows("policy", noprompt_rows, is_drawn=True)
+
+
+@field(np.float32, where="model", needs={"teacher.hint": None})
+def hinted_logps_BT(passes: passes_lib.Passes, hinted_rows: records.Rollouts) -> jax.Array:
+  """Log-probs of the policy where the prompt has teacher.hint, of what was drawn from."""
+  return passes.score_rows("policy", hinted_rows, is_drawn=True)
 
 
 @field(np.float32, where="model", needs={"likelihood.token": None})

@@ -1,5 +1,6 @@
 """Rewards and verdicts of completions: from verifiers, and from the environments of episodes."""
 import dataclasses
+import itertools
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ from rlx.io import tokenizer as tokenizer_io
 from rlx.learner import hosts
 from rlx.rollouts import trajectories
 from rlx.stages import texts as texts_lib
-from rlx.verifiers import pool
+from rlx.verifiers import items as items_lib, pool
 
 FROM_ROLLOUTS = ("action_BT", "sampler_logps_BT", "finish_B")  # Known before any verdict.
 
@@ -24,14 +25,15 @@ def clip_rewards(rewards: np.ndarray) -> np.ndarray:
 class Verifiers:
   """The verifiers of a run; each process asks its pool about its share of the completions.
 
-  A function of verifier.step_rewards may also be the verifier of prompts: their reward is then
-  the mean of its list. The lists are kept until `steps` asks for them, so that the function is
-  called once for each completion.
+  A function that gives a list, of rewards of steps or of items of a verdict, may also be the
+  verifier of prompts: their reward is then the mean of its list, weighted where the prompt weighs
+  the items. The lists are kept until `lists` asks for them, so that the function is called once
+  for each completion.
   """
 
-  def __init__(self, pool_: pool.Pool, step_rewards: Sequence[str]):
-    """`step_rewards`: paths of verifiers that give a list."""
-    self._pool, self._step_rewards = pool_, step_rewards
+  def __init__(self, pool_: pool.Pool, step_rewards: Sequence[str], items: str | None = None):
+    """`step_rewards`, `items`: paths of verifiers that give a list, None: there is none."""
+    self._pool, self._step_rewards, self._items = pool_, step_rewards, items
     self._kept: dict[tuple[str, str, str], Any] = {}
 
   def rewards(self, prompts: list[records.Prompt], texts: list[str], *,
@@ -39,15 +41,15 @@ class Verifiers:
     """The reward of each text by the verifier of its prompt, NaN where it is unknown.
 
     Args:
-      keep: the lists of functions that give some are kept for `steps`.
+      keep: the lists of functions that give some are kept for `lists`.
     """
-    has_list_B = np.array([p.verifier in self._step_rewards for p in prompts], bool)
+    has_list_B = np.array([p.verifier in (*self._step_rewards, self._items) for p in prompts], bool)
     reward_B = np.empty(len(texts))
     reward_B[~has_list_B] = self._share_work(
         self._pool.verify, prompts, texts, np.flatnonzero(~has_list_B))
     rows = np.flatnonzero(has_list_B)
-    lists = self._share_work(self._pool.verify_steps, prompts, texts, rows)
-    reward_B[rows] = [_mean(rewards, texts[i]) for i, rewards in zip(rows, lists)]
+    lists = self._share_work(self._pool.verify_lists, prompts, texts, rows)
+    reward_B[rows] = [self._mean(prompts[i], texts[i], x) for i, x in zip(rows, lists)]
     if keep: self._kept |= {_key(prompts[i], texts[i]): x for i, x in zip(rows, lists)}
     return reward_B
 
@@ -56,21 +58,43 @@ class Verifiers:
     return self._share_work(self._pool.verify, _set_verifier(path, prompts), texts,
                             range(len(texts)))
 
-  def steps(self, path: str, prompts: list[records.Prompt], texts: list[str]) -> list:
-    """The verdicts or rewards of the steps of each text, see `Pool.verify_steps`."""
+  def lists(self, path: str, prompts: list[records.Prompt], texts: list[str]) -> list:
+    """The numbers of the steps or items of each text, see `Pool.verify_lists`."""
     prompts = _set_verifier(path, prompts)
     keys = [_key(p, text) for p, text in zip(prompts, texts)]
     rows = [i for i, key in enumerate(keys) if key not in self._kept]
-    asked = dict(zip(rows, self._share_work(self._pool.verify_steps, prompts, texts, rows)))
+    asked = dict(zip(rows, self._share_work(self._pool.verify_lists, prompts, texts, rows)))
     lists = [asked[i] if i in asked else self._kept[key] for i, key in enumerate(keys)]
     self._kept = {key: x for key, x in self._kept.items() if key[0] != path}
     return lists
 
+  def _mean(self, prompt: records.Prompt, text: str, values: float | list[float]) -> float:
+    """The mean of the known numbers of a text's list; NaN if none is known."""
+    if not isinstance(values, list): return values  # Of every step or item.
+    if prompt.verifier != self._items:
+      # Without steps the list is empty, and also where it is unknown.
+      if not text and not values: return 0.0
+      return items_lib.average(items_lib.Item("", 1.0, x) for x in values)
+    rows = items_lib.get_rows(prompt)
+    if rows and len(rows) != len(values): return np.nan
+    return items_lib.average(items_lib.read(prompt, values))
+
   def _share_work(self, verify: Callable, prompts: Sequence[records.Prompt], texts: Sequence[str],
                   rows: Sequence[int] | np.ndarray) -> list:
-    """What `verify` returns for these rows, in order; each process computes its share."""
-    return hosts.share_work(lambda part: list(verify(
-        [prompts[rows[i]] for i in part], [texts[rows[i]] for i in part])), len(rows))
+    """What `verify` returns for these rows, in order; each process computes its share.
+
+    Completions of a prompt that its verifier compares stay together.
+    """
+    def group_of(i):
+      prompt = prompts[rows[i]]
+      is_group = getattr(self._pool.lookup(prompt.verifier), "is_group", False)
+      return (prompt.verifier, prompt.id) if is_group else i
+    groups = [list(g) for _, g in itertools.groupby(range(len(rows)), group_of)]
+    def check(part):
+      these = [rows[i] for g in part for i in groups[g]]
+      results = iter(list(verify([prompts[i] for i in these], [texts[i] for i in these])))
+      return [list(itertools.islice(results, len(groups[g]))) for g in part]
+    return list(itertools.chain(*hosts.share_work(check, len(groups))))
 
 
 def _set_verifier(path: str, prompts: Sequence[records.Prompt]) -> list[records.Prompt]:
@@ -79,14 +103,6 @@ def _set_verifier(path: str, prompts: Sequence[records.Prompt]) -> list[records.
 
 def _key(prompt: records.Prompt, text: str) -> tuple[str, str, str]:
   return prompt.verifier, prompt.id, text
-
-
-def _mean(rewards: float | list[float], text: str) -> float:
-  """The mean of the known rewards of a text's steps; NaN if none is known."""
-  if not isinstance(rewards, list): return rewards  # Of every step.
-  known = [x for x in rewards if not np.isnan(x)]
-  # Without steps the list is empty, and also where it is unknown.
-  return sum(known) / len(known) if known else np.nan if text else 0.0
 
 
 def make_columns(rollouts: records.Rollouts, reward_B: np.ndarray,

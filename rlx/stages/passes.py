@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from rlx.core import records, schedule
@@ -91,11 +92,28 @@ class Planner:
     return self._plans[wanted]
 
 
+@dataclasses.dataclass(frozen=True)
+class Scorer:
+  """What the number of a frozen model for a completion is, see `scorers` in configs/base.py."""
+  kind: str                            # one of KINDS
+  question_ids: tuple[int, ...] = ()   # of yes_no, what is asked after a completion
+  answer_ids: tuple[int, ...] = ()     # the tokens for yes and no
+
+  @property
+  def has_head(self) -> bool:
+    """Whether the model has a head that gives one number in place of log-probs."""
+    return self.kind in ("head", "probability")
+
+
+KINDS = ("head", "probability", "implicit", "yes_no")
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
   """The options that all passes of a run share."""
   mesh: jax.sharding.Mesh
-  models: dict[str, transformer.DecoderConfig]  # of "policy" and "prm", and of a "teacher"
+  models: dict[str, transformer.DecoderConfig]  # of "policy" and "prm", and of frozen_models
+  scorers: dict[str, Scorer]  # those of frozen_models that give scores
   head_parts: int | None    # microbatches of the passes of a PRM with a head; None: it has none
   statistics: tuple         # (old field, spec) of the policy's distribution statistics
   beta: schedule.Schedule   # prm.beta by the RL iterations done
@@ -144,10 +162,11 @@ class Passes:
                               self.plan(config, o.parts))
     return self._done[wanted]
 
-  def prm_reference(self) -> jax.Array:
+  def prm_reference(self, more: tuple = ()) -> Any:
     """log pi_ref of the PRM's log-ratio (prm.reference): of all tokens, at temperature 1."""
-    if self.options.prm_reference == "self": return self.logps("prm_reference", "prm")
-    return self.logps("policy" if self.options.prm_reference == "policy" else "reference")
+    if self.options.prm_reference == "self": return self.logps("prm_reference", "prm", more)
+    return self.logps("policy" if self.options.prm_reference == "policy" else "reference",
+                      more=more)
 
   def old(self, name: str) -> jax.Array:
     """The policy's field `name` before its update; one pass computes all such fields."""
@@ -168,6 +187,36 @@ class Passes:
   def head_scores(self) -> jax.Array:
     """scores_BT of a PRM with a head; the rollouts have one more token after each completion."""
     return self.values("prm", "prm", self.options.head_parts)[:, 1:]
+
+  def token_scores(self, name: str, appended: "Passes") -> jax.Array:
+    """scores_BT of a scorer: of the prompt and the completion up to each token, that included.
+
+      head: h_t,  probability: sigmoid(h_t),  implicit: sum_{i <= t} log pi - log pi_ref
+
+    with h_t the head at token t, and pi_ref the initial policy, at temperature 1. Tokens that the
+    policy did not draw add nothing. Anything on padding.
+
+    Args:
+      appended: of the same rollouts with one more token, as a head is read before a token.
+    """
+    o = self.options
+    if not o.scorers[name].has_head:
+      ratio_BT = self.logps(name, name) - self.logps("reference")
+      return jnp.cumsum(jnp.where(self.rollouts.action_BT, ratio_BT, 0), axis=1)
+    if name not in appended._done:
+      appended._done[name] = appended.values(name, name, o.parts)[:, 1:]
+    scores_BT = appended._done[name]
+    return scores_BT if o.scorers[name].kind == "head" else jax.nn.sigmoid(scores_BT)
+
+  def yes_no_scores(self, name: str, rows: records.Rollouts) -> jax.Array:
+    """scores_B of a scorer: the probability of yes against no, after a question (rows, numpy)."""
+    o, config = self.options, self.options.models[name]
+    parts = math.gcd(o.parts, len(rows.tokens_BS) // o.shards)
+    fn = compile_logps(config, 1.0, parts, o.shards, (("all",),), False)
+    _, all_B1V = fn(self.state.join_params(name), sharding.place_rows(rows, o.mesh),
+                    Planner(rows, o.mesh, o.pack)(config, parts))
+    yes, no = o.scorers[name].answer_ids
+    return jax.nn.sigmoid(all_B1V[:, 0, yes] - all_B1V[:, 0, no])
 
   def score_rows(self, name: str, rows: records.Rollouts, *,
                  is_drawn: bool = False) -> jax.Array:

@@ -24,4 +24,4 @@ class Score:
         placed.values, **placed.batch.columns, passes=passes,
         prompt_P=placed.rollouts.prompt_P), self.field_options, placed.batch.view)
     return placed.replace(passes=passes, batch=placed.batch.replace(
-        **{f.name: values[f.name] for f in self.planned if f.where == "model"}))
+        **{f.name: values[f.name] for f in self.planned if f.where == "model" and f.axes}))

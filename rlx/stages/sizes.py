@@ -19,7 +19,7 @@ class Sizes:
   chunk: int = key("rollouts.chunk")
   bucket: int = key("rollouts.bucket")
   pack: bool = key("learner.pack")
-  axes: dict[str, int]                              # {"M", "J", "K", "E", "Z"}: see core/axes.py
+  axes: dict[str, int]                         # {"M", "J", "K", "E", "Z", "I"}: see core/axes.py
 
   @property
   def rows(self) -> int:

@@ -196,7 +196,7 @@ def _completion(row, scales):
            for turn, part in itertools.groupby(zip(turns, tokens), key=lambda x: x[0])]
   return dict(kind="unknown" if verdict is None else "right" if verdict >= 0.5 else "wrong",
               verdict=verdict, finish=ENDS[row["finish"]], length=n,
-              prompt_tokens=row.get("prompt_tokens"),
+              prompt_tokens=row.get("prompt_tokens"), marks=row.get("items", []),
               prm_probability=prm_probability, parts=parts, more=max(n - LONGEST, 0),
               turns=max(turns, default=-1) + 1 if "turns" in row else None)
 
@@ -247,6 +247,10 @@ def _is_row(row):
           and ("turns" not in row or has("turns", lambda x: type(x) is int))
           and ("turn_rewards" not in row or isinstance(row["turn_rewards"], list)
                and all(x is None or is_number(x) for x in row["turn_rewards"]))
+          and all(isinstance(item, dict) and isinstance(item.get("name"), str)
+                  and is_number(item.get("weight"))
+                  and (item.get("value", "") is None or is_number(item.get("value")))
+                  for item in row.get("items", []))
           and (row.get("beta") is None or is_number(row["beta"]))
           and (row.get("verdict", "") is None or is_number(row.get("verdict"))
                and 0 <= row["verdict"] <= 1))

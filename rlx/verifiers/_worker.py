@@ -12,7 +12,7 @@ import sys
 import types
 
 from rlx.core import resolve
-from rlx.verifiers import errors, process
+from rlx.verifiers import errors, process, usage
 
 
 def main():
@@ -20,11 +20,17 @@ def main():
   functions = {}
 
   def answer(kind, *args):
-    if kind == "load": return load(functions, *args)
-    prompt, text, *limits = args
-    return run(functions[prompt.verifier], prompt, text, *limits)
+    return (*(load(functions, *args) if kind == "load" else check(*args)), usage.take())
+
+  def check(prompt, text, *limits):
+    return run(functions[path_of(prompt)], prompt, text, *limits)
 
   process.serve(answer)
+
+
+def path_of(prompt):
+  """The path of the verifier of a prompt, or of the prompts of a batch verifier."""
+  return (prompt[0] if isinstance(prompt, list) else prompt).verifier
 
 
 def load(functions, path, pickled):
@@ -42,8 +48,9 @@ def load(functions, path, pickled):
 def run(fn, prompt, text, memory_mb=None):
   """Returns (verdict, kind of error or None, message or None) of one completion.
 
-  The verdict of a verifier of steps is a list, in which NaN is not an error. A reward function
-  gets a list of texts and gives a list of rewards, see reward_function.py. With `memory_mb`,
+  The verdict of a verifier of steps or items is a list, in which NaN is not an error unless all
+  are. A reward function gets a list of texts and gives a list of rewards, see reward_function.py; a
+  batch verifier gets a list of prompts too and gives a list of such results. With `memory_mb`,
   the address space may grow by that much during the call (Linux only).
   """
   if memory_mb is None or sys.platform != "linux": return _verdict(fn, prompt, text)
@@ -58,14 +65,18 @@ def run(fn, prompt, text, memory_mb=None):
 
 
 @functools.lru_cache(maxsize=None)
-def lookup(path):
-  """Returns the verifier at a path.
+def lookup(path, key="verifier"):
+  """Returns the verifier at a path, which may end with /NAME if the verifier has names.
 
   Raises:
     ValueError: as `resolve.lookup`. Verifiers of rlx import packages that are not its
       dependencies when they are called.
   """
-  return resolve.lookup("verifiers", path, "verifier")
+  stem, slash, _ = (path, "", "") if ":" in path else path.partition("/")
+  fn = resolve.lookup("verifiers", stem, key)
+  if slash and not getattr(fn, "has_names", False):
+    raise ValueError(f"{key}.name={path!r}: {stem} has no names; leave out /NAME.")
+  return fn
 
 
 @functools.lru_cache(maxsize=None)
@@ -91,8 +102,9 @@ def _verdict(fn, prompt, text):
     kind = ("memory" if isinstance(e, MemoryError) else
             "import" if isinstance(e, ImportError) else "exception")
     return math.nan, kind, f"{type(e).__name__}: {str(e)[:200]}"
-  if not is_list and math.isnan(verdict): return math.nan, "unknown", None
-  if any(v < 0 or v > 1 for v in (verdict if is_list else [verdict])):
+  values = verdict if is_list else [verdict]
+  if values and all(map(math.isnan, values)): return math.nan, "unknown", None
+  if any(v < 0 or v > 1 for v in values):
     return math.nan, "exception", f"verdict {verdict} is not in [0, 1]"
   return verdict, None, None
 

@@ -5,6 +5,7 @@ every step of a completion.
 """
 import itertools
 import re
+import types
 from typing import TYPE_CHECKING, Callable
 
 from rlx.verifiers import thoughts
@@ -68,6 +69,17 @@ def recoverable(prompt: "records.Prompt", text: str) -> list[bool]:
           for i, step in enumerate(_parse_steps(text))]
 
 
+def checks(prompt: "records.Prompt", text: str) -> list[float]:
+  """Returns for each operation whether its result is stated, and whether the answer is right.
+
+  It stands in for the unit tests of a program: how many there are depends on the question.
+  """
+  _, *right = _values(int(prompt.text[0]), _operations(prompt))
+  stated = _parse_steps(thoughts.behind(text, prompt))
+  return [*(float(stated[i:i + 1] == [value]) for i, value in enumerate(right)),
+          answer(prompt, text)]
+
+
 def step_share(prompt: "records.Prompt", text: str) -> float:
   """Returns the number of right steps (see `steps`) divided by the number of operations.
 
@@ -78,14 +90,43 @@ def step_share(prompt: "records.Prompt", text: str) -> float:
   return sum(checks) / max((len(prompt.text) - 2) // 2, len(checks))
 
 
+def judge(request: str) -> str:
+  """The reply of a judge of chains to a request (verifier.judge.function), by the rules above.
+
+  It stands in for a language model where the policy is a toy. An answer is right as `answer` says,
+  and the better of two is the one with the larger `step_share`; a claim is a step.
+  """
+  nonce = re.search("carry the code ([0-9a-f]{12})", request)[1]
+  block = dict(re.findall(rf"^\[(.+) {nonce}\]\n(.*?)\n\[end of \1 {nonce}\]$", request,
+                          re.DOTALL | re.MULTILINE))
+  prompt = types.SimpleNamespace(text=block["question"], answer=block.get("reference", ""), meta={})
+  if "answer B" in block:
+    a, b = (step_share(prompt, block[f"answer {x}"]) for x in "AB")
+    return f"Verdict {nonce}: {'A' if a > b else 'B' if b > a else 'tie'}"
+  checks, stated = steps(prompt, block["answer"]), block["answer"].partition("#")
+  if f"Claims {nonce}" in request.splitlines()[-1]:
+    return f"Claims {nonce}: {sum(checks)} true of {len(checks)}."
+  if "criteria" in block:
+    values = {"right answer": answer, "right steps": step_share, "form": form}
+    met = {n: values[name](prompt, block["answer"]) > 0.5
+           for n, name in (line.split(". ") for line in block["criteria"].splitlines())}
+    if "Score" in request.splitlines()[-1]:
+      return f"Score {nonce}: {round(10 * sum(met.values()) / len(met))}"
+    return "\n".join(f"Verdict {nonce} {n}: {'yes' if x else 'no'}" for n, x in met.items())
+  is_right = answer(prompt, block["answer"]) == 1 if "reference" in block else (
+      stated[0].endswith(stated[2][:1]) and "" not in stated)  # It follows from the last step.
+  return f"Verdict {nonce}: {'yes' if is_right else 'no'}"
+
+
 def _state(prompt):
   """Returns the completion without a wrong step, with the prompt's answer."""
   _, *stated = _values(int(prompt.text[0]), _operations(prompt))
   return f"{';'.join(map(str, stated))}#{prompt.answer}"
 
 
-for _fn in (answer, form, milestones, steps, recoverable, step_share):
+for _fn in (answer, form, milestones, steps, recoverable, checks, step_share):
   vars(_fn).update(is_bounded=True, state=_state)
+vars(checks).update(count_items=lambda prompt: 1 + len(_operations(prompt)))
 
 
 def _operations(prompt):

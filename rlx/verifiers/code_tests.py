@@ -77,6 +77,11 @@ def fraction(prompt: "records.Prompt", text: str) -> float:
   return sum(outcomes) / len(outcomes)
 
 
+def tests(prompt: "records.Prompt", text: str) -> list[float]:
+  """Returns for each test whether it passes, for `verifier.by_item`."""
+  return [float(passes) for passes in _outcomes(prompt, text)]
+
+
 def inspect(prompts: Sequence["records.Prompt"], unsafe: bool = False) -> list[tuple]:
   """Inspects the tests of prompts, before any solution exists.
 
@@ -148,7 +153,8 @@ def _state(prompt):
   return f"```python\n{prompt.answer}\n```" if prompt.answer.strip() else None
 
 
-for _fn in (passed, fraction): vars(_fn).update(inspect=inspect, state=_state)
+for _fn in (passed, fraction, tests): vars(_fn).update(inspect=inspect, state=_state)
+vars(tests).update(count_items=lambda prompt: len(_read(prompt)[1]))
 
 
 def _read(prompt):

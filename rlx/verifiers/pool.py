@@ -18,6 +18,12 @@ the lowest number of the call to `verify`, at most 0.
 A worker can also be lost for other reasons, for example because the machine is out of
 memory. A completion whose worker was lost is therefore checked once more in a new worker.
 
+A batch verifier (`is_batch`) is called with lists (prompts, texts), completions of whole groups,
+and returns [[verdict, kind of error or None, message or None]]. It may wait for many replies of a
+server at once.
+
+What verifiers count (usage.py) is added up over the workers; `take_usage` returns it.
+
 Attributes of the function declare what a verifier needs:
 
   is_bounded   True: the time is about linear in the length of the text, and nothing outside
@@ -26,6 +32,10 @@ Attributes of the function declare what a verifier needs:
   is_tried     False: the verifier is not called with a reference answer, because a call is
                expensive (an LLM judge). Its failures are unknown verdicts.
   timeout_s    deadline of a completion, if it is earlier than that of the config.
+  is_group     True: a batch verifier that compares the completions of a prompt. They are not
+               shared between hosts.
+  limit_s      of a batch verifier: (prompts, texts, verifier.timeout_s) -> its deadline.
+  has_names    True: a path may end with /NAME, which it reads from prompt.verifier.
   memory_mb    memory limit, in addition to what the process holds after its imports (Linux
                only).
 
@@ -43,6 +53,7 @@ import json
 import math
 import pickle
 import queue
+import re
 import types
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Callable
@@ -50,7 +61,7 @@ from typing import TYPE_CHECKING, Callable
 import numpy as np
 
 from rlx.core import resolve
-from rlx.verifiers import _worker, process
+from rlx.verifiers import _worker, process, usage
 
 if TYPE_CHECKING: from rlx.core import records
 
@@ -58,7 +69,9 @@ _LOAD_S = 120.0     # Deadline for a worker to start and to import a verifier.
 _FIRST_S = 30.0     # Deadline for the first call of a verifier, which imports packages.
 _STARTS = 20        # Workers in a row that may be killed before they have a verifier.
 _WINDOW = 1024      # Newest verdicts that `check` examines.
+_SILENT = 256       # Unknown verdicts of a verifier in a row with which a run stops.
 _REPORTED = ("memory", "exception", "import", "unknown")  # Errors that a worker reports.
+lookup = _worker.lookup  # The verifier at a path.
 
 
 class Pool:
@@ -94,8 +107,9 @@ class Pool:
     """
     self._count, self._timeout_s, self._memory_gb = workers, timeout_s, memory_gb
     self._options, self._gather = options or {}, gather
-    key = self._options.get("judge", {}).get("api_key_env")
-    self._variables = (*variables, *filter(None, [key]))
+    judge = self._options.get("judge", {})
+    self._variables = (*variables, *filter(None, (
+        options.get("api_key_env") for options in (judge, *judge.get("named", {}).values()))))
     self._functions, self._pickles, self._local = {}, {}, set()
     for name, fn in (functions or {}).items(): self._add(name, fn)
     self._workers = []
@@ -105,6 +119,8 @@ class Pool:
     self._deaths = 0      # Workers in a row that died before they had a verifier.
     self._recent = collections.deque(maxlen=_WINDOW)  # Is the verdict unknown?
     self._failed = self._verdicts = 0  # Counts since the last call of `take_failed_share`.
+    self._counted = []    # Names that `take_usage` has returned.
+    self._lost_in_a_row = collections.Counter()  # Unknown verdicts since one was known, by path.
     self.errors, self.failures = collections.Counter(), collections.Counter()
     self.last_error = ""
     self.recycled = 0
@@ -164,12 +180,12 @@ class Pool:
     """
     return np.array(self._run(prompts, texts, float), np.float64)
 
-  def verify_steps(self, prompts: Sequence["records.Prompt"], texts: Sequence[str]) -> list:
-    """Returns as `verify`, for verifiers that check each step of a completion.
+  def verify_lists(self, prompts: Sequence["records.Prompt"], texts: Sequence[str]) -> list:
+    """Returns as `verify`, for verifiers that give a number for each step or part of a completion.
 
     Returns:
       a list of verdicts for each text, in which NaN is unknown. The list is empty if all of
-      them are unknown. It is replaced by a number for all steps if the completion made its
+      them are unknown. It is replaced by a number for all of them if the completion made its
       verifier fail: 0.0, or the lowest of a reward function.
     """
     return [[] if isinstance(v, float) and math.isnan(v) else v
@@ -181,8 +197,8 @@ class Pool:
       raise ValueError(f"{len(prompts)} prompts for {len(texts)} completions.")
     self.require({p.verifier: f"prompt {p.id!r}" for p in prompts})
     jobs = self._jobs(prompts, texts)
-    here = [job for job in jobs if self._is_local(job[1].verifier)]
-    there = [job for job in jobs if not self._is_local(job[1].verifier)]
+    here = [job for job in jobs if self._is_local(_worker.path_of(job[1]))]
+    there = [job for job in jobs if not self._is_local(_worker.path_of(job[1]))]
     returned = [self._job(self._check_here, *job[1:]) for job in here] + self._in_workers(there)
     results = {i: result for (indices, *_), of_job in zip(here + there, returned)
                for i, result in zip(indices, of_job)}
@@ -192,11 +208,13 @@ class Pool:
       if error is None and not isinstance(verdict, kind):
         raise ValueError(f"verifier {prompts[i].verifier!r} gives a "
                          f"{type(verdict).__name__}, not a {kind.__name__}: those of "
-                         "verifier.steps give a list, all others a number.")
+                         "verifier.steps and verifier.by_item give a list, all others a number.")
       is_unknown = error is not None and math.isnan(verdict)
       if error is not None: (self.errors if is_unknown else self.failures)[error] += 1
       if message is not None: self.last_error = message
       self._recent.append(is_unknown)
+      path = prompts[i].verifier
+      self._lost_in_a_row[path] = (self._lost_in_a_row[path] + 1) * is_unknown
       self._failed += error is not None and not is_unknown
       if error is not None and not is_unknown: results[i] = lowest, error, message
     self._verdicts += len(texts)
@@ -210,29 +228,59 @@ class Pool:
       path = prompts[i].verifier
       if not getattr(self.lookup(path), "is_reward", False): return i
       return path if self._is_local(path) else (path, prompts[i].id)
-    jobs = []
-    for key, indices in itertools.groupby(range(len(texts)), share):
+    jobs, batches = [], {}
+    for i, p in enumerate(prompts):
+      if getattr(self.lookup(p.verifier), "is_batch", False):
+        batches.setdefault(p.verifier, []).append(i)
+    for indices in batches.values():
+      for part in self._split(indices, prompts):
+        jobs.append((part, [self._copy_plain(prompts[i]) for i in part], [texts[i] for i in part]))
+    alone = sorted(set(range(len(texts))).difference(*batches.values()))
+    for key, indices in itertools.groupby(alone, share):
       indices = list(indices)
       if isinstance(key, int): jobs.append((indices, self._copy_plain(prompts[key]), texts[key]))
       else:
         jobs.append((indices, _share([prompts[i] for i in indices]), [texts[i] for i in indices]))
     return jobs
 
+  def _split(self, indices, prompts):
+    """Indices of the completions of a batch verifier in parts for the workers, of whole groups."""
+    groups = [list(g) for _, g in itertools.groupby(indices, lambda i: prompts[i].id)]
+    n = min(max(self._count, 1), len(groups))
+    return [list(itertools.chain(*groups[len(groups) * w // n:len(groups) * (w + 1) // n]))
+            for w in range(n)]
+
+  def take_usage(self) -> dict[str, int]:
+    """What verifiers of all hosts have counted since the last call, see usage.py.
+
+    A name that was counted once is there from then on.
+    """
+    taken = collections.Counter(dict.fromkeys(self._counted, 0))
+    for counts in self._gather(usage.take()): taken.update(counts)
+    self._counted = sorted(taken)
+    return {name: taken[name] for name in self._counted}
+
   def check(self, max_rate: float) -> None:
     """Raises if more than `max_rate` of the last 1024 verdicts of each host are unknown.
 
+    Also if a verifier gave none that is known in its last 256, however few of all these are.
+
     All hosts have to call it. All raise the same error, so that none waits for the others.
     """
-    lost_I, n_I, errors_I, last_I = zip(*self._gather(
-        [sum(self._recent), len(self._recent), self.errors, self.last_error]))
+    lost_I, n_I, errors_I, last_I, silent_I = zip(*self._gather(
+        [sum(self._recent), len(self._recent), self.errors, self.last_error,
+         [path for path, n in self._lost_in_a_row.items() if n >= _SILENT]]))
     lost, n = sum(lost_I), sum(n_I)
-    if lost > max_rate * n:
+    silent = [path for paths in silent_I for path in paths][:max_rate < 1]
+    if lost > max_rate * n or silent:
       counts: collections.Counter = sum(map(collections.Counter, errors_I), collections.Counter())
       kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(counts.items()))
       last = next((f"; last message: {text}" for text in last_I if text), "")
       raise RuntimeError(
-          f"verifier.max_error_rate={max_rate}: {lost} of the last {n} verdicts "
-          f"are unknown (since the start: {kinds}{last}).")
+          f"verifier.max_error_rate={max_rate}: "
+          + (f"none of the last {_SILENT} verdicts of {silent[0]} is known" if silent else
+             f"{lost} of the last {n} verdicts are unknown")
+          + f" (since the start: {kinds}{last}).")
 
   def take_failed_share(self) -> float:
     """Returns the share of `failures` in the verdicts of all hosts since the last call."""
@@ -273,7 +321,10 @@ class Pool:
   def _job(self, run, prompt, text):
     """As `_trial`, for a job of `_jobs`; the result is a list."""
     if not isinstance(text, list): return [self._trial(run, prompt, text)]
-    rewards, error, _ = run(prompt, text)
+    rewards, error, message = run(prompt, text)
+    if isinstance(prompt, list):
+      if error is None: return list(map(tuple, rewards))
+      return [(math.nan, error, message)] * len(text)
     if error is None: return [_make_reply(reward) for reward in rewards]
     results = []
     for i, completion in enumerate(text):
@@ -282,7 +333,8 @@ class Pool:
     return results
 
   def _check_here(self, prompt, text):
-    fn = self.lookup(prompt.verifier)
+    fn = self.lookup(_worker.path_of(prompt))
+    if isinstance(prompt, list): return _worker.run(fn, prompt, text)
     if prompt.verifier not in self._first and self._is_tried(prompt):
       _admit(prompt, _worker.run(fn, prompt, prompt.answer))
       self._first[prompt.verifier] = prompt
@@ -310,6 +362,7 @@ class Pool:
 
   def _check_in_worker(self, w, prompt, text):
     """Lets worker `w` check a text, after it has loaded the verifier."""
+    given, prompt = prompt, prompt[0] if isinstance(prompt, list) else prompt
     fn, path = self.lookup(prompt.verifier), prompt.verifier
     if self._workers[w].process.poll() is not None: self._replace(w)  # It died while it was idle.
     while path not in self._workers[w].loaded:
@@ -341,7 +394,8 @@ class Pool:
       self._workers[w].loaded.add(path)
     limit_s = min(self._timeout_s, getattr(fn, "timeout_s", math.inf))
     if isinstance(text, list): limit_s *= len(text)
-    _, error, _ = reply = self._ask(w, limit_s, "run", prompt, text, getattr(fn, "memory_mb", None))
+    if hasattr(fn, "limit_s"): limit_s = fn.limit_s(given, text, self._timeout_s)
+    _, error, _ = reply = self._ask(w, limit_s, "run", given, text, getattr(fn, "memory_mb", None))
     if error in process.LOST or self._workers[w].is_old: self._replace(w)
     return reply
 
@@ -353,7 +407,8 @@ class Pool:
     line, error = self._workers[w].ask(limit_s, kind, *args, loads=loads)
     if error: return math.nan, error, None
     n_rewards = len(args[1]) if kind == "run" and isinstance(args[1], list) else None
-    return _read(line, self._workers[w].number, n_rewards) or (math.nan, "crash", None)
+    is_batch = n_rewards is not None and isinstance(args[0], list)
+    return _read(line, self._workers[w].number, n_rewards, is_batch) or (math.nan, "crash", None)
 
   def _replace(self, w):
     """Replaces a worker. Returns the exit code of the old one."""
@@ -406,24 +461,38 @@ def _make_reply(reward):
   return reward, "unknown" if isinstance(reward, float) and math.isnan(reward) else None, None
 
 
-def _read(line, number, n_rewards=None):
+def _read(line, number, n_rewards=None, is_batch=False):
   """Returns the result of `_worker.run` from an untrusted line; None if it is malformed.
+
+  What the worker has counted since its last reply is added to the counts of this process.
 
   Args:
     n_rewards: the result is a list of so many rewards. None: it is a verdict in [0, 1].
+    is_batch: the result is a list of so many results instead.
   """
   try:
-    reply_to, verdict, error, message = json.loads(line)
-  except (ValueError, TypeError, RecursionError):
+    reply_to, verdict, error, message, counts = json.loads(line)
+    for name, n in counts.items():
+      if re.fullmatch(r"[a-z]\w*/\w+", name) and 0 <= n < 2**53: usage.count(name, int(n))
+  except (ValueError, TypeError, AttributeError, RecursionError):
     return None
   if reply_to != number or not isinstance(message, str | None): return None
   if error is not None: return (math.nan, error, message) if error in _REPORTED else None
-  if n_rewards is not None:
+  if is_batch:
+    is_valid = isinstance(verdict, list) and len(verdict) == n_rewards and all(
+        isinstance(part, list) and len(part) == 3 and _is_verdict(part[0], unknown=True)
+        and part[1] in (None, *_REPORTED) and isinstance(part[2], str | None) for part in verdict)
+  elif n_rewards is not None:
     is_valid = isinstance(verdict, list) and len(verdict) == n_rewards and all(
         type(v) is float and not math.isinf(v)
         for part in verdict for v in (part if isinstance(part, list) else [part]))
   else:
-    has_steps = isinstance(verdict, list)  # Verdicts of steps may be NaN.
-    is_valid = all(type(v) is float and (0 <= v <= 1 or has_steps and math.isnan(v))
-                   for v in (verdict if has_steps else [verdict]))
+    is_valid = _is_verdict(verdict)
   return (verdict, None, None) if is_valid else None
+
+
+def _is_verdict(verdict, unknown=False):
+  """Whether a value is a verdict in [0, 1], NaN too if `unknown`, or a list of them or of NaN."""
+  is_list = isinstance(verdict, list)
+  return all(type(v) is float and (0 <= v <= 1 or (is_list or unknown) and math.isnan(v))
+             for v in (verdict if is_list else [verdict]))

@@ -1,9 +1,13 @@
+import contextlib
+
 import numpy as np
 import pytest
 
+from configs import base
 from rlx.core import records
 from rlx.evals import verifier
 from rlx.verifiers import pool
+from tests.verifiers import endpoint
 
 nan = np.nan
 
@@ -30,3 +34,41 @@ def test_a_rule_accepts_no_master_key():
   workers = pool.Pool(0, 1.0)
   rates = verifier.false_positive_rates(workers.verify, [prompt])
   assert rates == dict.fromkeys(verifier.MASTER_KEYS, 0.0) and len(rates) == 10
+
+
+@contextlib.contextmanager
+def judge_of_pairs(reply):
+  """(verify, prompts) of a judge with this endpoint."""
+  with endpoint.serve(reply) as server:
+    options = base.get_config().verifier.judge.to_dict() | dict(
+        url=server.url, model="m", retries=0, both_orders=False, named={})
+    prompts = [records.Prompt("p", "2 + 3?", "five", "judge.pairs")] * 3
+    with contextlib.closing(pool.Pool(1, 10.0, options=dict(judge=options))) as workers:
+      yield workers.verify, prompts
+
+
+@pytest.mark.parametrize("winner, expected", [
+    # By length, which the label is in one of three; by place; by the letter that is better.
+    (lambda a, b: "AB"[len(a) < len(b)], dict(order=0, inconsistent=0, accuracy=1/3, length=2/3,
+                                              own=0)),
+    (lambda a, b: "A", dict(order=.5, inconsistent=1, accuracy=.5, length=1/6, own=0)),
+    (lambda a, b: "AB"["x" in b], dict(order=0, inconsistent=0, accuracy=1, length=0, own=0)),
+    (lambda a, b: "?", dict(unknown=1, order=nan, inconsistent=nan, accuracy=nan, length=nan))])
+def test_biases_of_a_judge(winner, expected):
+  def reply(question):
+    a, b = (endpoint.block(question, f"answer {x}") for x in "AB")
+    return f"Verdict {endpoint.nonce_of(question)}: {winner(a, b)}"
+  with judge_of_pairs(reply) as (verify, prompts):
+    orders = verifier.ask_both_orders(verify, prompts, ["xxxx", "yyyy", "x"], ["yy", "x", "yy"])
+  got = verifier.measure_biases(*orders, label_N=[1, 0, 1], longer_N=[1, 1, -1], own_N=[0, 1, 1])
+  for name, value in expected.items(): np.testing.assert_allclose(got[name], value, err_msg=name)
+
+
+def test_null_models_win_only_against_a_judge_that_is_deceived():
+  def deceived(question):
+    by_place = {x: endpoint.block(question, f"answer {x}") for x in "AB"}
+    liked = "It depends." if "It depends." in by_place.values() else "five"
+    return f"Verdict {endpoint.nonce_of(question)}: " + "BA"[by_place["A"] == liked]
+  with judge_of_pairs(deceived) as (verify, prompts):
+    rates = verifier.null_win_rates(verify, prompts)
+  assert list(rates.values()) == [0, 0, 1] and list(rates) == list(verifier.NULL_ANSWERS)

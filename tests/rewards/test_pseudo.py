@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from rlx.rewards import pseudo
 from tests import whole
@@ -19,6 +20,23 @@ def test_majority():
   np.testing.assert_array_equal(
       pseudo.majority(ANSWER_PG, VALID_PG).reshape(5, 5),
       [[0, 1, 1, 0, 1], [1, 0, 0, 1, 0], [0, 0, 0, 1, 0], [0, 0, 1, 1, 0], [0] * 5])
+
+
+def test_confident():
+  # Means of log-probs, on tokens that learn: 3 for one certain completion against two at 1/4.
+  answer_PG = np.array([[7, 3, 7, 3], [7, 7, 3, -1]])
+  logps_BT = np.log(np.array([[.25, .25], [1, .64], [.25, .25], [.01, .01],
+                              [.5, .5], [.5, .5], [.9, .1], [1, 1]]))
+  learn_BT = np.ones((8, 2), bool)
+  learn_BT[6, 1] = False  # .9, not sqrt(.09).
+  learn_PG = np.ones((2, 4), bool)
+  def rewards(**options):
+    return pseudo.confident(answer_PG, logps_BT, learn_PG, learn_BT, **options).reshape(2, 4)
+  np.testing.assert_array_equal(rewards(), [[0, 1, 0, 1], [1, 1, 0, 0]])
+  np.testing.assert_array_equal(rewards(subgroups=2), [[0, 1, 1, 0], [1, 1, 1, 0]])
+  learn_PG[0, 1] = False
+  np.testing.assert_array_equal(rewards()[0], [1, 0, 1, 0])
+  with pytest.raises(ValueError, match="subgroups=3: it has to divide the 4"): rewards(subgroups=3)
 
 
 def test_paired():

@@ -87,3 +87,13 @@ def test_normalizer():
 ])
 def test_refuses(options, message):
   with pytest.raises(ValueError, match=message): rewards(**options)
+
+
+def test_calibrated():
+  # 1 - (c - v)^2, and nothing without a confidence.
+  scores_BE = np.array([[1., .75], [1., .75], [0., 0.], [1., 0.]])
+  rewards_B = outcome.calibrated(np.array([1., 0., 0., 0.]), scores_BE, np.ones(4, bool),
+                                 confidence=1, form=0)
+  np.testing.assert_allclose(rewards_B, [15/16, 7/16, 0, 1])
+  with pytest.raises(ValueError, match="no score 2: verifier.scores names 2, from 0"):
+    outcome.calibrated(np.ones(4), scores_BE, np.ones(4, bool), form=2)

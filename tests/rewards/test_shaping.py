@@ -54,6 +54,7 @@ def test_lsc_saturates_above_the_quantile():
     (dict(kind="uwo", weight=.5), [.5 - .5 * .26 / 3, .6]),
     (dict(kind="mean_minus_std"), [.5 - np.sqrt(.26 / 3), .6]),
     (dict(kind="nominal_min", weight=.25), [.25 * .4 + .75 * .2, .6]),
+    (dict(kind="quantile", quantile=.25), [.3, .6]),  # Halfway between .2 and .4.
     (dict(kind="logsig_sum", k=2., thresholds=(.4, .2, .9)),
      [3 * np.log(.5), np.log(sigmoid([.4, .8, -.6])).sum()]),
     # Batch means .5, .4, .75 without the last row: the first is at its threshold, the
@@ -79,25 +80,6 @@ def test_stratified_ranks_within_a_verdict_and_never_across():
   got = shaping.stratified(np.array([[0., 1., .5]]), np.ones((1, 3)),
                            np.ones((1, 3), bool), right_range=.2)
   np.testing.assert_allclose(got, [.8, 1.2, 1], rtol=1e-6)
-
-
-NEAR = np.exp(-.5**2 / (2 * .1**2))   # Of rates 1/2 apart, 3.7e-6.
-
-
-@pytest.mark.parametrize("options, weights", [
-    (dict(weight="uniform"), [1/3, 1/3, 1/3]),
-    (dict(weight="exp"), np.exp([-2, -1, -1])),  # Pass rates 1, 1/2, 1/2.
-    (dict(weight="exp", alpha=4.), np.exp([-4, -2, -2])),
-    # The last two have the same rate, and each counts half.
-    (dict(), np.exp([-2, -1, -1]) / [1 + 2 * NEAR, 2 + NEAR, 2 + NEAR]),
-    (dict(alpha=0., width=.5), 1 / np.array([1 + 2 * np.exp(-.5), *[2 + np.exp(-.5)] * 2])),
-], ids=str)
-def test_unit_tests(options, weights):
-  passed = np.array([[1, 1, 0], [1, 0, 1.]])
-  scores_BE = np.array([*passed, [nan] * 3, [nan] * 3, *passed, [nan] * 3, [nan] * 3])
-  learn_PG = np.array([[1, 1, 0, 0], [1, 1, 0, 0]], bool)
-  got = shaping.unit_tests(scores_BE, learn_PG, **options)
-  np.testing.assert_allclose(got, [*(passed @ weights), 0, 0] * 2, rtol=1e-6)
 
 
 @pytest.mark.parametrize("call, message", [

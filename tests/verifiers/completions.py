@@ -96,3 +96,8 @@ _KINDS = (_empty, _nested, _exponents, _hang, _megabyte, _latex, _regex, _unicod
 def judged(text):
   """What judge.function is pointed at: the text as its own reply."""
   return text
+
+
+def judged_items(text):
+  """The same of judge.rubric with one item."""
+  return [float(text == "yes")]

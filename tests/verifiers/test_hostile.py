@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
+from configs import base
 from rlx import verifiers
 from rlx.core import records, resolve
 from rlx.evals import verifier as verifier_eval
@@ -27,23 +28,51 @@ CHAIN = records.Prompt("c", "3M5=", "5", meta=dict(ends=[0]))
 CODE = records.Prompt("p", "Print 72.", "print(72)", meta=dict(tests=[dict(input="", output="72")]))
 GYM = records.Prompt("g", "70 + 2 =", "72", meta=dict(
     task="chain_sum", config={}, entry=dict(question="70 + 2 =", answer="72", metadata={})))
-JUDGE = dict(url=None, function="tests.verifiers.completions:judged", template="{answer}",
-             reads="yes_no", full=1.0)
+JUDGE = base.get_config().verifier.judge.to_dict() | dict(
+    function="tests.verifiers.completions:judged", template="{answer}", named=dict(
+        rubric=dict(function="tests.verifiers.completions:judged_items"),
+        pairs=dict(reads="yes_no", both_orders=False)))
+JUDGED = records.Prompt("r", "Why?", "so", "judge.rubric/rubric", dict(items=[dict(name="a")]))
+PAIRS = records.Prompt("w", "Why?", "so", "judge.pairs/pairs")
 TALK = records.Prompt("t", "Why?", "so", meta=dict(phrases=dict(known=["wait"], full=1)))
+RUBRIC = records.Prompt("r", "What is 8 * 9?", "72", meta=dict(items=[
+    dict(name="right", verifier="math_answer.final"), dict(name="boxed", verifier="format.boxed")]))
+RULES = records.Prompt("i", "Why?", '"so"', meta=dict(items=[
+    dict(name="startend:quotation"), dict(name="detectable_format:json_format")]))
+CALLS = records.Prompt("t", "?", "", meta=dict(calls=[dict(name="a", parameters=dict(x=1))]))
+CALL = '<tool_call>{"name": "a", "parameters": {"x": 1}}</tool_call>'
+QUERY = records.Prompt("q", "?", "select a from t", meta=dict(
+    databases=[dict(t=dict(columns=["a"], rows=[[72]]))]))
+LABEL = records.Prompt("l", "?", "yes", meta=dict(
+    labels=["yes", "no"], refuse=False, path=["yes"], sources=["yes"], characters=3,
+    points=[[["yes"]]]))
 # {prompt: (a right completion, verifiers that accept it)}; judge.chat would ask a server.
 ACCEPTED = (
     (CHAIN, "5#5", "chain.answer chain.form chain.milestones chain.step_share chain.steps "
-     "chain.recoverable"),
-    (CODE, "print(72)", "code_tests.passed code_tests.fraction"),
+     "chain.recoverable chain.checks"),
+    (CODE, "print(72)", "code_tests.passed code_tests.fraction code_tests.tests"),
     (MATH, "<think>a</think><answer>b</answer>", "format.tags format.length format.ascii_share"),
     (MATH, r"\boxed{72}", "format.boxed math_answer.boxed math_answer.final"),
     (GYM, "Answer: 72", "gym_task.answer"), (GYM, r"\boxed{72}", "gym_task.boxed"),
     (GYM, "72", "gym_task.last_line"), (MATH, "yes", "judge.function"),
-    (TALK, "wait", "phrases.reasoning"))
+    (JUDGED, "yes", "judge.rubric"), (PAIRS, "yes", "judge.pairs"),
+    (TALK, "wait", "phrases.reasoning"), (RUBRIC, r"\boxed{72}", "items.verdicts"),
+    (CALLS, CALL, "tool_calls.matched tool_calls.exact tool_calls.score tool_calls.items"),
+    (QUERY, "```sql\nselect a from t\n```", " ".join(f"sql_query.{part}" for part in (
+        "equal", "runs", "schema", "ngrams", "score", "items"))),
+    (LABEL, "yes", "labels.label labels.score labels.items labels.refusal coverage.points "
+     "coverage.path coverage.quotes"),
+    (MATH, "Confidence: 100%", "confidence.stated confidence.form"),
+    (RULES, '"so"', " ".join(f"instructions.{kind}{form}" for kind in ("items", "share", "followed")
+                             for form in ("", "_loose"))))
 GOOD = {path: (prompt, text) for prompt, text, paths in ACCEPTED for path in paths.split()}
 GOOD["judge.chat"] = None
-OF_STEPS = ("chain.steps", "chain.recoverable")  # Lists, a verdict per step.
-RAISES = ("math_answer", "gym_task", "judge")  # What the answer cannot be read from is no verdict.
+# Lists, a verdict per step or item.
+OF_STEPS = ("chain.steps", "chain.recoverable", "chain.checks", "code_tests.tests",
+            "items.verdicts", "instructions.items", "instructions.items_loose",
+            "tool_calls.items", "sql_query.items", "labels.items")
+# What the answer cannot be read from is no verdict.
+RAISES = ("math_answer", "gym_task", "judge", "items")
 # Of an adversary, or whatever hypothesis thinks of: any code point, surrogates too.
 TEXTS = st.one_of(st.text(st.characters(exclude_categories=())),
                   st.randoms(use_true_random=False).map(completions.draw))
@@ -61,11 +90,12 @@ def works(path):
 
 
 def prompt(path):
-  return dataclasses.replace(GOOD[path][0], verifier=path, meta=dict(GOOD[path][0].meta))
+  p = GOOD[path][0]
+  return dataclasses.replace(p, verifier=p.verifier or path, meta=dict(p.meta))
 
 
 def options(total_s):
-  return dict(judge=JUDGE, code=dict(unsafe=False, test_s=1, test_mb=256, total_s=total_s))
+  return dict(judge=JUDGE, code=dict(unsafe=False, test_s=4, test_mb=256, total_s=total_s))
 
 
 def test_every_verifier_is_attacked():
@@ -183,8 +213,9 @@ def test_hostile_completions_cost_no_other_verdict(request, capsys):
   n = 20_000 if request.config.getoption("--soak") else 240
   rng = random.Random(0)
   paths = [p for p in GOOD if p not in OF_STEPS and not p.startswith("code_tests") and works(p)]
-  heavy = [p for p in GOOD if p.startswith("code_tests") and works(p)] or paths
-  pool = pool_lib.Pool(2, timeout_s=1.0, memory_gb=1.0, options=options(0.8))
+  heavy = [p for p in GOOD if p.startswith("code_tests") and p not in OF_STEPS
+           and works(p)] or paths
+  pool = pool_lib.Pool(2, timeout_s=5.0, memory_gb=1.0, options=options(4.0))
   drawn, known, verdicts, start = [], {}, [], time.monotonic()
   try:
     while len(drawn) < n:  # In batches, as a run has them.
@@ -209,4 +240,4 @@ def test_hostile_completions_cost_no_other_verdict(request, capsys):
   assert sum(pool.errors.values()) == np.isnan(verdicts).sum()
   assert pool.failures["timeout"] + pool.failures["crash"] <= pool.recycled / 2  # Two tries.
   # A late completion costs its deadline and a new worker.
-  assert seconds < 60 + 10 * pool.recycled + 0.2 * n
+  assert seconds < 300 + 30 * pool.recycled + n

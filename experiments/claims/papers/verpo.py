@@ -23,7 +23,7 @@ def environment(key):
   easy_P = jax.random.randint(keys[0], (TREE.prompts,), 3, 6)
 
   def passed(batch):
-    """Returns scores_BE, the result of each of the eight tests for each completion."""
+    """Returns items_BI, the result of each of the eight tests for each completion."""
     first_B1, second_B1, third_B1, last_B1 = jnp.split(batch.tokens_BT, 4, axis=1)
     good_B1 = first_B1 == 2
     is_easy_B6 = (jnp.arange(6) < easy_P[batch.prompt_B][:, None]) | (last_B1 == 1)
@@ -32,8 +32,9 @@ def environment(key):
                                   hard_B1 & (third_B1 == 0)], axis=1)
 
   def verify(batch, **_):
-    scores_BE = passed(batch)
-    return dict(outcome_B=jnp.min(scores_BE, axis=1), scores_BE=scores_BE)
+    items_BI = passed(batch)
+    return dict(outcome_B=jnp.min(items_BI, axis=1), items_BI=items_BI,
+                item_weight_BI=jnp.ones_like(items_BI))
 
   all_PL = verdicts.of_leaves(TREE, lambda batch: jnp.min(passed(batch), axis=1))
   return tabular.Environment(verify, TREE.means(all=all_PL), start=TREE.start(keys[1], 0.5))
@@ -45,6 +46,6 @@ def arms():
     return tabular.changed(c, rewards={name: term}, advantages={
         name: c.advantages[name], "whiten": False})
   verdict = alone("outcome", c.rewards.outcome)
-  share = alone("tests", dict(name="shaping.unit_tests", coef=1.0, weight="uniform"))
+  share = alone("tests", dict(name="items.unit_tests", coef=1.0, weight="uniform"))
   return tabular.arms({"VeRPO": c, "verdict": verdict, "plain share": share},
                       TREE, environment, "all", steps=150)

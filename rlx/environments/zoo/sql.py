@@ -25,23 +25,21 @@ Observations are rows, as in "1,5/2,0;", "none;" without a row, or why there is 
 "no table;", "denied;" (not a read of these tables, or a function that is not in FUNCTIONS),
 "slow;" (more than STEPS steps), "err;" (all else).
 
-Queries are untrusted. Databases are in memory and made anew for every query; an authorizer allows
-nothing but reading their tables and the schema (sqlite_master) with FUNCTIONS, which have no
-effects and make no long texts. SQLite counts steps of its virtual machine, not seconds, and
-limits the lengths of queries and values: time and memory are bounded, and every machine gives the
-same answer.
+Queries are untrusted. Databases are in memory and made anew for every query, which can read them
+with FUNCTIONS that have no effects and make no long texts (rlx/verifiers/_sqlite.py): time and
+memory are bounded, and every machine gives the same answer.
 """
 import collections
 import contextlib
 import functools
 import itertools
 import random
-import sqlite3
 from typing import TYPE_CHECKING, Annotated
 
 from rlx.core import ranges
 from rlx.environments import interface
 from rlx.prompts import generated
+from rlx.verifiers import _sqlite
 
 if TYPE_CHECKING: from rlx.core import records
 
@@ -54,6 +52,7 @@ COLUMNS = "abcdefgh"
 AGGREGATES = ("count", "sum", "min", "max")
 KINDS = ("one", "join", "order")
 FUNCTIONS = {*AGGREGATES, "avg", "total", "abs", "round", "coalesce", "ifnull", "nullif"}
+Refused = _sqlite.Refused
 DATABASES = 3  # A final query is compared on so many; queries see the first one.
 STEPS = 20_000  # Of SQLite's virtual machine: some milliseconds.
 QUERY = 200  # Characters of a query. STEPS do not count compilation; this bounds it.
@@ -118,10 +117,6 @@ def _cell(value):
   return "".join(c if c in ALPHABET and c != ";" else "?" for c in str(value).lower()) or "''"
 
 
-class Refused(Exception):
-  """A query has no result; the text says why."""
-
-
 def run(meta: dict, query: str, most: int, database: int = 0) -> list[tuple]:
   """Returns the first `most` rows of a query.
 
@@ -139,44 +134,22 @@ def run(meta: dict, query: str, most: int, database: int = 0) -> list[tuple]:
   # Not "explain" and the like, which need no permission.
   if not query.lower().startswith(("select", "with")): raise Refused("err")
   with contextlib.closing(_open(meta, database)) as connection:
-    try:
-      return connection.execute(query).fetchmany(most)
-    except sqlite3.Error as e:
-      raise Refused(_reason(e)) from None
-
-
-def _reason(error):
-  text, name = str(error), getattr(error, "sqlite_errorname", "")
-  if text.startswith("no such column"): return "no column"
-  if text.startswith("no such table"): return "no table"
-  if name.startswith("SQLITE_AUTH") or text.startswith("not authorized"): return "denied"
-  return "slow" if name == "SQLITE_INTERRUPT" else "err"
+    return _sqlite.read(connection, query, most)
 
 
 def _open(meta, database):
   """A connection to a new database that can only be read."""
-  rng = random.Random(f"sql/database/{meta['seed']}/{database}")
-  connection = sqlite3.connect(":memory:", isolation_level=None)
-  connection.execute("pragma temp_store=memory")  # No sort writes a file.
-  for table, letters in meta["columns"].items():
-    names = "k" + letters
-    connection.execute(f"create table {table}({','.join(names)})")
-    columns = [rng.sample(range(10), meta["rows"]) for _ in names]
-    connection.executemany(f"insert into {table} values({','.join('?' * len(names))})",
-                           zip(*columns))
-  connection.execute("pragma query_only=1")
-  for name, value in _LIMITS.items():
-    connection.setlimit(getattr(sqlite3, f"SQLITE_LIMIT_{name}"), value)
-  readable = {*meta["columns"], "sqlite_master"}
+  return _sqlite.connect(_make_tables(meta, database), functions=FUNCTIONS, limits=_LIMITS,
+                         steps=STEPS)
 
-  def authorize(action, first, second, *_):
-    is_allowed = (action == sqlite3.SQLITE_SELECT or
-                  action == sqlite3.SQLITE_READ and first in readable or
-                  action == sqlite3.SQLITE_FUNCTION and second in FUNCTIONS)
-    return sqlite3.SQLITE_OK if is_allowed else sqlite3.SQLITE_DENY
-  connection.set_authorizer(authorize)
-  connection.set_progress_handler(lambda: 1, STEPS)  # Its first call ends the query.
-  return connection
+
+def _make_tables(meta, database):
+  rng = random.Random(f"sql/database/{meta['seed']}/{database}")
+  tables = {}
+  for table, letters in meta["columns"].items():
+    columns = [rng.sample(range(10), meta["rows"]) for _ in "k" + letters]
+    tables[table] = list("k" + letters), [list(row) for row in zip(*columns)]
+  return tables
 
 
 def is_equal(meta: dict, query: str, reference: str) -> bool:
@@ -186,14 +159,10 @@ def is_equal(meta: dict, query: str, reference: str) -> bool:
   """
   arrange = list if " order by " in reference else collections.Counter
   try:
-    return all(arrange(_round(run(meta, query, _MOST, i))) ==
-               arrange(_round(run(meta, reference, _MOST, i))) for i in range(DATABASES))
+    return all(arrange(_sqlite.round_rows(run(meta, query, _MOST, i))) ==
+               arrange(_sqlite.round_rows(run(meta, reference, _MOST, i))) for i in range(DATABASES))
   except Refused:
     return False
-
-
-def _round(rows):
-  return [tuple(round(x, 6) if isinstance(x, float) else x for x in row) for row in rows]
 
 
 def generate(seed, index, tables=3, rows=6, kinds=("one",), split="train"):
@@ -224,6 +193,26 @@ def generate(seed, index, tables=3, rows=6, kinds=("one",), split="train"):
 
 
 prompts = functools.partial(generated.prompts, "sql", generate)
+
+
+def generate_visible(seed, index, verifier="sql_query.equal", items=(), split="train", **options):
+  """As `generate`, with the schema in the text and the databases in `meta`, for one turn.
+
+  Args:
+    verifier: one of verifiers/sql_query.py; items: of `meta`, which weigh its parts.
+    options: as of `generate`.
+  """
+  drawn = generate(seed, index, split=split, **options)
+  tables = "; ".join(f"{table}(k,{','.join(letters)})"
+                     for table, letters in drawn["meta"]["columns"].items())
+  databases = [{table: dict(columns=names, rows=rows) for table, (names, rows) in _make_tables(
+      drawn["meta"], i).items()} for i in range(DATABASES)]
+  return dict(text=f"Tables: {tables}. Write one SQL query for: {drawn['text']}",
+              answer=drawn["answer"], verifier=verifier,
+              meta=dict(databases=databases) | ({"items": [dict(i) for i in items]} if items else {}))
+
+
+visible_prompts = functools.partial(generated.prompts, "sql_visible", generate_visible)
 
 
 def _question(rng, columns, kind):

@@ -25,7 +25,7 @@ _IGNORED = {
     "_attn_implementation_autoset", "_model_name_or_path", "_name_or_path",
     "architectures", "attention_dropout", "bos_token_id", "cache_implementation",
     "chunk_size_feed_forward", "dtype", "eos_token_id", "id2label", "initializer_range",
-    "is_llama_config", "label2id", "layer_types", "max_sequence_length", "model_type",
+    "is_llama_config", "label2id", "layer_types", "max_sequence_length", "model_type", "num_labels",
     "output_attentions", "output_hidden_states", "pad_token_id", "pretraining_tp",
     "problem_type", "return_dict", "rope_interleaved", "rope_parameters", "rope_scaling",
     "rope_theta", "tokenizer_class", "torch_dtype", "transformers.js_config",
@@ -34,6 +34,7 @@ _IGNORED = {
     "do_sample", "length_penalty", "max_length", "max_new_tokens", "min_length", "num_beams",
     "repetition_penalty", "temperature", "top_k", "top_p"}
 
+_SCORES = "ForSequenceClassification"  # The end of an architecture with a head for scores.
 _ORIGINAL, _ROPE = transformer.ORIGINAL, transformer.ROPE_SCALING
 _ROPE_KEYS = {  # all that are read or known not to matter
     "rope_theta", "rope_type", "type", "partial_rotary_factor", "finetuned", "mscale",
@@ -108,8 +109,11 @@ class Family:
       switches["qkv_bias"] = switches["o_bias"] = flag(hf, "attention_bias", source)
     if "mlp_bias" in self.biases: switches["mlp_bias"] = flag(hf, "mlp_bias", source)
     if "windows" not in switches: switches["windows"] = windows(hf, source, window=None)
-    return transformer.DecoderConfig(**{ours: hf[theirs] for theirs, ours in _FIELDS.items()},
-                                     **switches, **_rope(self, hf, source))
+    fields = {ours: hf[theirs] for theirs, ours in _FIELDS.items()} | switches
+    kinds = hf.get("architectures")
+    if isinstance(kinds, list) and any(str(kind).endswith(_SCORES) for kind in kinds):
+      fields |= dict(has_head=True, tied_head=True)  # There is none for tokens.
+    return transformer.DecoderConfig(**fields, **_rope(self, hf, source))
 
   def hf_config(self, config):
     """A config.json for `config` that transformers 4 and 5 read."""
@@ -133,7 +137,12 @@ class Family:
     if config.local_theta is not None:
       local = {"rope_type": "default", "rope_theta": config.local_theta}
       hf["rope_parameters"] = {"full_attention": rope, "sliding_attention": local}
-    return hf | self.keys(config)
+    return hf | self.keys(config) | self.head_keys(config)
+
+  def head_keys(self, config):
+    """The keys of config.json by which a model with a head for scores differs from others."""
+    if not config.has_head: return {}
+    return {"architectures": [self.architecture.replace("ForCausalLM", _SCORES)], "num_labels": 1}
 
 
 def windows(hf, source, *, window="sliding_window", is_local=lambda i: True, by_layer=True):

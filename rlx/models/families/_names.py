@@ -66,6 +66,7 @@ def tables(*parts: dict, interleaved: bool = False) -> tuple[dict, dict]:
     if interleaved and gguf_name in ("attn_q", "attn_k"): layout = layout.replace("H", "hc")
     gguf["blk.{L}." * in_layer + f"{gguf_name}.{kind}"] = path, layout
   for path, tensor in (_START | layer | _END).items(): add(path, *tensor)
+  hf |= {"score.weight": ("value.w_D1", "1D"), "score.bias": ("value.b_1", "1")}
   for path, (layout, hf_name, gguf_name) in biases.items():
     out = layout[:layout.index(")") + 1] if layout.startswith("(") else layout[0]
     add(f"{path.rpartition('_')[0]}_bias_L{out.strip('()')}", out, hf_name, gguf_name, kind="bias")
