@@ -94,7 +94,7 @@ def train(run, seed, steps):
                            np.asarray(batch.advantages_BT)).items():
       curves.setdefault(name, []).append(None if np.isnan(x) else round(float(x), 5))
   return dict(steps=steps, **curves, seconds=round(time.perf_counter() - begin, 1),
-              cpu_seconds=round(time.process_time() - cpu, 1))
+              cpu_seconds=round(time.process_time() - cpu, 3))
 
 
 def measure(length_B, outcome_B, advantages_BT):
