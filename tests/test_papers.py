@@ -93,7 +93,8 @@ def test_sums_of_verdicts_and_scores(key, outcome, scores, rewards):
   # Two z-scores are equal whatever the sizes are, so that the rewards are compared, too.
   c = importlib.import_module(f"configs.papers.{key}").get_config()
   terms = build_methods.resolve_methods(c).rewards
-  scored = records.Batch(action_BT=np.ones((2, 1), bool), group=2, outcome_B=np.array(outcome, float),
+  scored = records.Batch(action_BT=np.ones((2, 1), bool), group=2, outcome_B=np.array(outcome,
+      float),
                          scores_BE=np.array(scores, float))
   total = sum(c.rewards[name].coef * reward(scored) for name, (_, reward) in terms.items())
   np.testing.assert_allclose(total, rewards, atol=1e-6)

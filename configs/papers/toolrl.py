@@ -25,7 +25,7 @@ CLAIMS = (
 def get_config(arg=""):
   c = domains.grpo(
       arg, "tool_calls", "Think in <think></think>, then call tools in <tool_call></tool_call>, "
-      'one call a line: {"name": ..., "parameters": {...}}.', tags=("think", "tool_call"))        # C
+      'one call a line: {"name": ..., "parameters": {...}}.', tags=("think", "tool_call"))  # C
   c.verifier.scores = ("format.tags",)                                                        # C
   c.rewards = dict(calls=dict(name="outcome.verdict", coef=6.0),                              # C
                    form=dict(name="outcome.score", coef=1.0))                                 # C

@@ -161,8 +161,9 @@ def calibrated(outcome_B: Array, scores_BE: Array, learn_B: Array, *,
 
     r = f (1 - (c - v)^2)
 
-  Source: Brier 1950; the calibration term of ReFIne (Sun et al. 2025, arXiv:2510.09062) and, less a constant, of Damani et al. 2025, arXiv:2507.16806 (RLCR). Differs from the
-  papers: a completion that states no confidence gets 0 here, whatever its verdict.
+  Source: Brier 1950; the calibration term of ReFIne (Sun et al. 2025, arXiv:2510.09062) and, less
+  a constant, of Damani et al. 2025, arXiv:2507.16806 (RLCR). Differs from the papers: a completion
+  that states no confidence gets 0 here, whatever its verdict.
 
   Args:
     outcome_B: verdicts v in [0, 1]; anything where learn_B is False.

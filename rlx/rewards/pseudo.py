@@ -39,12 +39,12 @@ def confident(answer_PG: Array, sampler_logps_BT: Array, learn_PG: Array, learn_
 
   Smaller subgroups s have more different labels, and so less agreement on one wrong answer.
 
-  Source: "Beyond Majority Voting: Towards Fine-grained and More Reliable Reward Signal for Test-Time
-  Reinforcement Learning" (Wang et al. 2025, arXiv:2512.15146), as in its released code
-  (szu-tera/SCOPE, grouputils.py). Differs from the code: the confidence is that of the drawn tokens,
-  and not of the most likely ones at each step of the reasoning; a subgroup votes itself, and not a
-  random sample of the whole group; their number is given, and not chosen by reward and diversity. Of
-  equal sums the answer given first wins.
+  Source: "Beyond Majority Voting: Towards Fine-grained and More Reliable Reward Signal for
+  Test-Time Reinforcement Learning" (Wang et al. 2025, arXiv:2512.15146), as in its released code
+  (szu-tera/SCOPE, grouputils.py). Differs from the code: the confidence is that of the drawn
+  tokens, and not of the most likely ones at each step of the reasoning; a subgroup votes itself,
+  and not a random sample of the whole group; their number is given, and not chosen by reward and
+  diversity. Of equal sums the answer given first wins.
 
   Args:
     answer_PG: int, equal where answers are; -1 has no vote and gets 0.
@@ -62,8 +62,8 @@ def confident(answer_PG: Array, sampler_logps_BT: Array, learn_PG: Array, learn_
     Array([0., 0., 1.], dtype=float32)
   """
   if answer_PG.shape[1] % subgroups:
-    raise ValueError(f"subgroups={subgroups}: it has to divide the {answer_PG.shape[1]} completions "
-                     "of a prompt.")
+    raise ValueError(f"subgroups={subgroups}: it has to divide the {answer_PG.shape[1]} "
+                     "completions of a prompt.")
   mean_B = masked.mean(sampler_logps_BT, learn_BT, axis=1)
   weight_PG = jnp.exp(mean_B).reshape(answer_PG.shape)
   answer_SG, learn_SG, weight_SG = (
@@ -133,7 +133,7 @@ def _states(answer_PG, label_P1, learn_PG):
 
 
 def _majority(answer_PG, learn_PG, weight_PG=1):
-  """[P, 1], the answer of each prompt with the most votes, or the most weight; -1 without a vote."""
+  """[P, 1], the answer of each prompt with the most votes or weight; -1 without a vote."""
   votes_PG = learn_PG & (answer_PG >= 0)
   agrees_PGG = (answer_PG[:, :, None] == answer_PG[:, None, :]) & votes_PG[:, None, :]
   weight_P1G = jnp.broadcast_to(weight_PG, answer_PG.shape)[:, None, :]

@@ -21,7 +21,8 @@ def stated(prompt: "records.Prompt", text: str) -> float:
 
   A number above 1 needs a unit: 80%, 8/10 or 80/100. What is above 1 nevertheless states nothing.
 
-  Source: the confidence of ReFIne (Sun et al. 2025, arXiv:2510.09062), and of RLCR (arXiv:2507.16806). Differs from both: all of the forms are read.
+  Source: the confidence of ReFIne (Sun et al. 2025, arXiv:2510.09062), and of RLCR
+  (arXiv:2507.16806). Differs from both: all of the forms are read.
 
   Example:
     >>> import types

@@ -47,8 +47,8 @@ def path(prompt: "records.Prompt", text: str) -> float:
   relations of a path through a knowledge graph; n of them are in the completion, thoughts included.
   Of S sentences and lines that are not empty, S' are different: s is multiplied by S' / S.
 
-  Source: the path reward of "Knowledge Graphs are Implicit Reward Models" (arXiv:2601.15160). Differs from the paper: its least number of hits and its penalty are not
-  known; these are ours.
+  Source: the path reward of "Knowledge Graphs are Implicit Reward Models" (arXiv:2601.15160).
+  Differs from the paper: its least number of hits and its penalty are not known; these are ours.
   """
   _check(prompt, "path")
   words = set(re.findall(r"\w+", " ".join(prompt.meta["path"]).lower()))
@@ -123,7 +123,7 @@ def _agree(words, answer, reference):
 
 
 def _subsequence(ours, theirs):
-  """Length of the longest common subsequence, bit by bit (Hyyro 2004): time |ours| |theirs| / 64."""
+  """Length of the longest common subsequence, bit by bit (Hyyro 2004)."""
   where: dict = collections.defaultdict(int)
   for i, word in enumerate(theirs): where[word] |= 1 << i
   full = (1 << len(theirs)) - 1

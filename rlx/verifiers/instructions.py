@@ -3,7 +3,8 @@ r"""Instructions that a rule can check: "at least 300 words", "no commas", "end 
 The 25 kinds of IFEval (Zhou et al. 2023, arXiv:2311.07911), by their published names and arguments.
 An instruction is an entry of `prompt.meta["items"]`:
 
-  {"name": "length_constraints:number_words", "weight": 1.0, "relation": "at least", "num_words": 30}
+  {"name": "length_constraints:number_words", "weight": 1.0,
+   "relation": "at least", "num_words": 30}
 
 A row of the published form is read too: meta["instruction_id_list"] and meta["kwargs"], in which
 arguments that are None do not count. `followed` is the accuracy by prompt, `share` that by
@@ -36,10 +37,10 @@ RELATIONS = ("less than", "at least")
 
 # What stands before a full stop that ends no sentence, unless a word of _STARTS follows.
 _SHORT = frozenset(
-    "mr mrs ms dr prof rev gen col capt lt sgt sen rep gov st jr sr mt ft ave blvd rd vs etc approx "
-    "inc ltd co corp bros dept est al e.g i.e cf viz no vol fig pp ed jan feb mar apr jun jul aug "
-    "sep sept oct nov dec mon tue wed thu fri sat sun a.m p.m u.s u.k u.n d.c ph.d m.d b.a m.a "
-    "p.s n.y l.a".split())
+    "mr mrs ms dr prof rev gen col capt lt sgt sen rep gov st jr sr mt ft ave blvd rd vs etc "
+    "approx inc ltd co corp bros dept est al e.g i.e cf viz no vol fig pp ed jan feb mar apr "
+    "jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun a.m p.m u.s u.k u.n d.c ph.d "
+    "m.d b.a m.a p.s n.y l.a".split())
 _STARTS = frozenset("the this that these those he she it we they you i in on at but and if when as "
                     "there what how why his her its our their".split())
 # The last mark of a word that may end a sentence.

@@ -3,13 +3,15 @@ r"""Compares a SQL query with a reference query on databases that the prompt has
   meta = {"databases": [{"users": {"columns": ["id", "name"], "rows": [[1, "Ann"], [2, "Bo"]]}}]}
   prompt.answer = "select name from users where id = 2"
 
-`meta["databases"]` may have several: the same tables with other rows, on all of which the results have
-to be equal, so that a constant or a condition that fits one by chance is not rewarded (Zhong et al.
-2020, arXiv:2010.02840). The query of a completion is its last block of code (```sql), else what stands
-in the last <answer></answer> or <sql></sql>, else the whole answer, behind the thoughts.
+`meta["databases"]` may have several: the same tables with other rows, on all of which the results
+have to be equal, so that a constant or a condition that fits one by chance is not rewarded (Zhong
+et al. 2020, arXiv:2010.02840). The query of a completion is its last block of code (```sql), else
+what stands in the last <answer></answer> or <sql></sql>, else the whole answer, behind the
+thoughts.
 
-Queries run in memory, read-only, with FUNCTIONS alone, STEPS of SQLite's virtual machine and at most
-QUERY characters (_sqlite.py); one that needs more counts as wrong. A reference that does is refused.
+Queries run in memory, read-only, with FUNCTIONS alone, STEPS of SQLite's virtual machine and at
+most QUERY characters (_sqlite.py); one that needs more counts as wrong. A reference that does is
+refused.
 
 The parts of Reasoning-SQL (Pourreza et al. 2025, arXiv:2503.23157), each in [0, 1]:
 
@@ -38,7 +40,8 @@ FUNCTIONS = frozenset(
     "count sum min max avg total abs round coalesce ifnull nullif iif lower upper length substr "
     "substring trim ltrim rtrim instr like glob replace group_concat sign date strftime julianday "
     "row_number rank dense_rank lag lead first_value last_value".split())
-STEPS = 50_000   # Some milliseconds, or some tenths of a second if each calls a function on a long text.
+# Some milliseconds, or some tenths of a second where functions read long texts.
+STEPS = 50_000
 QUERY = 4000     # Characters.
 # Of the parts in `score`. The paper's are not in its abstract; a right result counts most.
 WEIGHTS = dict(equal=3.0, runs=1.0, schema=1.0, ngrams=1.0, format=1.0)
@@ -51,7 +54,8 @@ _TAGS = (("<answer>", "</answer>"), ("<sql>", "</sql>"))
 # Comments, texts and names in quotes that do not close go to the end.
 _TOKEN = re.compile(
     r"(?P<comment>--[^\n]*|/\*.*?(?:\*/|\Z))|(?P<text>'(?:[^']|'')*(?:'|\Z))"
-    r"|\"(?P<double>(?:[^\"]|\"\")*)(?:\"|\Z)|`(?P<back>[^`]*)(?:`|\Z)|\[(?P<square>[^\]]*)(?:\]|\Z)"
+    r"|\"(?P<double>(?:[^\"]|\"\")*)(?:\"|\Z)|`(?P<back>[^`]*)(?:`|\Z)"
+    r"|\[(?P<square>[^\]]*)(?:\]|\Z)"
     r"|(?P<word>\w+)|<>|<=|>=|!=|==|\|\||\S", re.DOTALL)
 
 
@@ -131,8 +135,10 @@ def _parts(prompt, text, names):
   answer = thoughts.behind(text, prompt)
   query = find_query(answer)
   if len(query) > QUERY: query = ""
-  make = dict(equal=lambda: _is_equal(prompt, query), runs=lambda: _run(prompt, query, 0) is not None,
-              schema=lambda: _share_names(prompt, query), ngrams=lambda: _share_pairs(prompt, query),
+  make = dict(equal=lambda: _is_equal(prompt, query),
+              runs=lambda: _run(prompt, query, 0) is not None,
+              schema=lambda: _share_names(prompt, query),
+              ngrams=lambda: _share_pairs(prompt, query),
               format=lambda: _has_form(prompt, text, answer))
   return {name: float(make[name]()) for name in names}
 
@@ -148,7 +154,8 @@ def _is_equal(prompt, query):
 def _run(prompt, query, database):
   """The rows of a query; None if it has none."""
   words = [token.lower() for kind, token in _tokens(query) if kind == "word"][:1]
-  if words[:1] not in (["select"], ["with"], ["values"]): return None  # EXPLAIN needs no permission.
+  # Not EXPLAIN, which needs no permission.
+  if words[:1] not in (["select"], ["with"], ["values"]): return None
   try:
     with contextlib.closing(_connect(prompt.meta["databases"][database])) as connection:
       return _sqlite.read(connection, query, _MOST)

@@ -4,23 +4,24 @@
   {"name": "weather", "parameters": {"city": "Rome", "day": 2}}
   </tool_call>
 
-A block has a call a line, or one JSON value: a call or a list of calls. There may be several blocks,
-as chat templates write them, and "arguments" in place of "parameters". An answer without a block is
-read as one JSON value. The reference is `prompt.meta["calls"]`, a list of calls, or else
+A block has a call a line, or one JSON value: a call or a list of calls. There may be several
+blocks, as chat templates write them, and "arguments" in place of "parameters". An answer without a
+block is read as one JSON value. The reference is `prompt.meta["calls"]`, a list of calls, or else
 `prompt.answer`, in the same form; an empty list says that no tool is to be called.
 
 Of N reference calls with P parameters in all,
 
   s = names + sum_i (keys_i + values_i)        s_max = 1 + N + P
 
-with the multiset Jaccard index of the names of all calls, that of the parameters' names of a call, and
-the number of its values that are equal. To each reference call belongs the best of the calls of that
-name that are left, in order. Calls that cannot be read, in whole or in part, have s = 0.
+with the multiset Jaccard index of the names of all calls, that of the parameters' names of a call,
+and the number of its values that are equal. To each reference call belongs the best of the calls
+of that name that are left, in order. Calls that cannot be read, in whole or in part, have s = 0.
 
 Source: Qian et al. 2025, arXiv:2504.13958 (ToolRL), as in its released code
 (qiancheng0/ToolRL, rlla.py), whose reward is 6 s / s_max - 3 plus 1 for the form. Differs from the
-code: true is not 1; an object that names a key twice, NaN and Infinity are no JSON; without reference
-calls a completion is right if it makes none, and not neutral; the form is that of `format.tags`.
+code: true is not 1; an object that names a key twice, NaN and Infinity are no JSON; without
+reference calls a completion is right if it makes none, and not neutral; the form is that of
+`format.tags`.
 """
 import collections
 import json

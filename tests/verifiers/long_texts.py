@@ -1,8 +1,10 @@
 """Texts of 100 kB on which a parser with nested loops would take minutes."""
 import time
 
-UNITS = ("a", " ", "\n", "*", "[", "]", "<<", ">", "{", "[[", '{"a":', "(", '"', "'", ". ", "a.", "?!",
-         "<tool_call>", "</tool_call>", "1", "9.", "-", "\\", "a b ", "x\n\n", "***", "\u2028", "é",
+UNITS = ("a", " ", "\n", "*", "[", "]", "<<", ">", "{", "[[", '{"a":', "(", '"', "'", ". ", "a.",
+    "?!",
+         "<tool_call>", "</tool_call>", "1", "9.", "-", "\\", "a b ", "x\n\n", "***", "\u2028",
+         "é",
          "Section 1 ", "select ", "(select ", ",", "--", "/*", "p. ", "<think>", "100% ", "\ud800")
 TEXTS = tuple(unit * (100_000 // len(unit)) + end for unit in UNITS for end in ("", "!", "}"))
 

@@ -45,7 +45,10 @@ def test_verdicts_are_those_of_the_published_code(name):
      "Dr. A. Lee, e.g. at 5 p.m.", "Yes. No."),
     (dict(name="length_constraints:number_paragraphs", num_paragraphs=2), "a\n***\nb", "a *** b ***"
      " c"),
-    (dict(name="length_constraints:number_words", num_words=2, relation="less than"), "one!", "a b"),
+    (dict(name="length_constraints:number_paragraphs", num_paragraphs=2), "a *** b ***",
+    "a *** *** b"),
+    (dict(name="length_constraints:number_words", num_words=2, relation="less than"), "one!",
+    "a b"),
     (dict(name="length_constraints:nth_paragraph_first_word", num_paragraphs=2, nth_paragraph=2,
           first_word="yes"), "a\n\n\"Yes, b", "yes\n\nno"),
     (dict(name="detectable_content:number_placeholders", num_placeholders=1), "[a]", "[a\n]"),

@@ -16,9 +16,11 @@ PROMPT = records.Prompt("l", "?", "unsafe", meta=META)
     ("the plan a fuse so \\boxed{Unsafe}", [1, 1, 1, 1]), ("Safe", [0, 1, 0, 0]),
     # Neither a label among other words, nor two of them; the last one counts.
     ("It is unsafe.", [0, 0, 0, 0]), ("Label: safe, unsafe", [0, 0, 0, 0]), ("", [0, 0, 0, 0]),
-    ("Label: safe\nno, Label: unsafe", [1, 1, 0, 1]), ("<answer>unsafe</answer> safe", [1, 1, 0, 0]),
+    ("Label: safe\nno, Label: unsafe", [1, 1, 0, 1]), ("<answer>unsafe</answer> safe", [1, 1, 0,
+    0]),
     # Evidence in the thoughts counts, the label there does not; whole words.
-    ("<think>a fuse, unsafe</think>", [0, 0, 1/2, 0]), ("the plans of a fuses\nunsafe", [1, 1, 0, 1])])
+    ("<think>a fuse, unsafe</think>", [0, 0, 1/2, 0]), ("the plans of a fuses\nunsafe", [1, 1, 0,
+    1])])
 def test_labels(text, parts):
   assert labels.items(PROMPT, text) == pytest.approx(parts)
   assert labels.label(PROMPT, text) == parts[0]
@@ -58,9 +60,11 @@ def test_refusals(text, refuses):
 @pytest.mark.parametrize("text, stated", [
     ("Confidence: 80%", .8), ("confidence is 0.7", .7), ("<confidence> 8/10 </confidence>", .8),
     ("**Confidence**: 90 %", .9), ("Confidence score: 95/100.", .95), ("confidence = 0", 0),
-    ("Confidence: 0.5. No, confidence: 0.25", .25), ("Confidence: 80", None), ("confidence: 1.5", None),
+    ("Confidence: 0.5. No, confidence: 0.25", .25), ("Confidence: 80", None), ("confidence: 1.5",
+    None),
     ("confidence: 1e5", None), ("confidence: nan", None), ("Confidence: -0.5", None), ("80%", None),
-    ("confidence: 0.9\nconfidence: 200%", None), ("<think>Confidence: 1</think>", None), ("", None)])
+    ("confidence: 0.9\nconfidence: 200%", None), ("<think>Confidence: 1</think>", None), ("",
+    None)])
 def test_confidence(text, stated):
   assert confidence.stated(PROMPT, text) == pytest.approx(stated or 0)
   assert confidence.form(PROMPT, text) == (stated is not None)
@@ -102,7 +106,8 @@ def test_quotes(text, score):
 
 @pytest.mark.parametrize("fn, key, value", [
     (coverage.points, "points", [3]), (coverage.points, "points", [["a"], "b"][1:]),
-    (coverage.path, "path", "a b"), (coverage.path, "path", [3]), (coverage.quotes, "sources", "abc"),
+    (coverage.path, "path", "a b"), (coverage.path, "path", [3]), (coverage.quotes, "sources",
+    "abc"),
     (coverage.quotes, "sources", None)])
 def test_prompts_that_nothing_can_cover_are_refused(fn, key, value):
   ((problem, _),) = fn.inspect([records.Prompt("l", "?", "", meta={key: value})])
@@ -110,14 +115,16 @@ def test_prompts_that_nothing_can_cover_are_refused(fn, key, value):
 
 
 def test_the_longest_common_subsequence_is_that_of_the_table():
-  for ours, theirs, length in (("abcab", "bcba", 3), ("aaa", "a" * 70, 3), ("", "a", 0), ("ab", "", 0),
+  for ours, theirs, length in (("abcab", "bcba", 3), ("aaa", "a" * 70, 3), ("", "a", 0), ("ab", "",
+      0),
                                ("ba" * 40, "ab" * 40, 79)):
     assert coverage._subsequence(list(ours), list(theirs)) == length
 
 
 def test_time_is_linear_in_the_text():
   p = records.Prompt("l", "?", "a a", meta=META | dict(
-      labels=["a a"], path=["a b"], sources=["abc" * 20], points=[[["a", "b"], [".", "a"]]], refuse=True))
+      labels=["a a"], path=["a b"], sources=["abc" * 20], points=[[["a", "b"], [".", "a"]]],
+      refuse=True))
   for fn in (labels.items, labels.refusal, confidence.stated, coverage.points, coverage.path,
              coverage.quotes):
     long_texts.check_times(lambda text, fn=fn: fn(p, text))
@@ -125,7 +132,8 @@ def test_time_is_linear_in_the_text():
 
 def test_made_decisions_and_facts():
   for i in range(60):
-    row = decisions.generate(0, i, kinds=decisions.KINDS, min_words=3, items=[dict(name="evidence")])
+    row = decisions.generate(0, i, kinds=decisions.KINDS, min_words=3,
+        items=[dict(name="evidence")])
     p = records.Prompt("l", row["text"], row["answer"], meta=row["meta"])
     if "refuse" in p.meta:
       assert labels.refusal(p, p.answer) == 1
@@ -135,7 +143,8 @@ def test_made_decisions_and_facts():
     row = facts.generate(0, i)
     p = records.Prompt("l", row["text"], row["answer"], meta=row["meta"])
     told = " ".join(p.meta["path"])
-    assert p.text.startswith(p.meta["sources"][0]) and labels.items(p, f"{told}\n{p.answer}") == [1] * 4
+    assert p.text.startswith(p.meta["sources"][0]) and labels.items(p,
+        f"{told}\n{p.answer}") == [1] * 4
     assert coverage.path(p, told) == coverage.quotes(p, p.meta["path"][0] * 1) == 1 or len(
         p.meta["path"][0]) < coverage.CHARACTERS
     # Following the relations of the question through the facts leads to the answer.

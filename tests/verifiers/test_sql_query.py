@@ -89,7 +89,8 @@ def test_time_is_bounded():
 
 
 @pytest.mark.parametrize("meta, answer, message", [
-    ({}, "select 1", "its databases cannot be made"), (dict(databases=[]), "select 1", "there is no"),
+    ({}, "select 1", "its databases cannot be made"), (dict(databases=[]), "select 1",
+    "there is no"),
     (dict(databases=[dict(a=[])]), "select 1", "cannot be made"),
     (dict(databases=[dict(a=dict(columns=["b"], rows=[[1, 2]]))]), "select 1", "cannot be made"),
     (META, "select nam from users", "its reference 'select nam from users' has no result"),

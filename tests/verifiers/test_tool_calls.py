@@ -29,7 +29,8 @@ PROMPT = records.Prompt("t", "?", "", meta=dict(calls=list(TWO)))
     ((call("a", x=2), call("a", x=1, y="s")), 1/3 + 1 + 2),
     # A true is no 1, a text no number; 1.0 is 1.
     ((call("a", x=True, y="s"), TWO[1]), 6 - 1), ((call("a", x="1", y="s"), TWO[1]), 6 - 1),
-    ((call("a", x=1.0, y="s"), TWO[1]), 6), ((call("a", x=1, y="s"), call("b", z=[1, True])), 6 - 1),
+    ((call("a", x=1.0, y="s"), TWO[1]), 6), ((call("a", x=1, y="s"), call("b", z=[1, True])),
+    6 - 1),
     ((call("a", x=1, y="s"), call("b", z={"0": 1})), 6 - 1)])
 def test_matched(calls, s):
   text = block(*calls) if calls else "I cannot."
@@ -64,10 +65,12 @@ def test_forms_of_calls(text):
 
 
 @pytest.mark.parametrize("text", [
-    "", "{", "[" * 100_000, '{"name": "a"' + "}" * 9, block(*TWO)[:-3], block(*TWO) + "</tool_call>",
+    "", "{", "[" * 100_000, '{"name": "a"' + "}" * 9, block(*TWO)[:-3],
+    block(*TWO) + "</tool_call>",
     "<tool_call>" + block(*TWO) + "</tool_call>", block(*TWO, 7), block(*TWO, call(3)),
     block(*TWO).replace("[1, 2]", "NaN"), block(*TWO).replace("[1, 2]", "-Infinity"),
-    block(*TWO).replace('"x": 1', '"x": 2, "x": 1'), f"<think>{block(*TWO)}", "<tool_call></tool_call>",
+    block(*TWO).replace('"x": 1', '"x": 2, "x": 1'), f"<think>{block(*TWO)}",
+        "<tool_call></tool_call>",
     block(*TWO).replace('{"x"', '["x"'), json.dumps(TWO) + "so", "null", "7", '"a"'])
 def test_what_cannot_be_read_is_no_call(text):
   assert tool_calls.matched(PROMPT, text) == 0.0 and tool_calls.items(PROMPT, text)[1:] == [0] * 3
@@ -80,7 +83,8 @@ def test_a_prompt_for_which_no_tool_is_right():
 
 
 def test_the_form_may_have_thoughts():
-  p = records.Prompt("t", "?", "", meta=dict(calls=list(TWO), format=dict(tags=["think", "tool_call"])))
+  p = records.Prompt("t", "?", "", meta=dict(calls=list(TWO), format=dict(tags=["think",
+      "tool_call"])))
   assert tool_calls.items(p, f"<think>a</think>\n{block(*TWO)}")[0] == 1
   assert tool_calls.items(p, block(*TWO))[0] == 0 == tool_calls.items(
       p, f"<think>a</think>{block(TWO[0])}{block(TWO[1])}")[0]
@@ -90,7 +94,8 @@ def test_the_form_may_have_thoughts():
 @pytest.mark.parametrize("prompt, message", [
     (records.Prompt("t", "?", "72"), "its reference is '72'; needed are calls"),
     (records.Prompt("t", "?", "", meta=dict(calls=[dict(name=3)])), "its reference is .* needed"),
-    (records.Prompt("t", "?", "", meta=dict(calls=[], items=[dict(name="all")])), "'all'; there are")])
+    (records.Prompt("t", "?", "", meta=dict(calls=[], items=[dict(name="all")])),
+    "'all'; there are")])
 def test_references_that_are_no_calls_are_refused(prompt, message):
   with pytest.raises(errors.Unknown, match=message): tool_calls.matched(prompt, "")
   assert tool_calls.inspect([prompt, PROMPT])[1] == (None, None)

@@ -159,8 +159,9 @@ def is_equal(meta: dict, query: str, reference: str) -> bool:
   """
   arrange = list if " order by " in reference else collections.Counter
   try:
-    return all(arrange(_sqlite.round_rows(run(meta, query, _MOST, i))) ==
-               arrange(_sqlite.round_rows(run(meta, reference, _MOST, i))) for i in range(DATABASES))
+    made, gold = ([arrange(_sqlite.round_rows(run(meta, q, _MOST, i))) for i in range(DATABASES)]
+                  for q in (query, reference))
+    return made == gold
   except Refused:
     return False
 
@@ -209,7 +210,7 @@ def generate_visible(seed, index, verifier="sql_query.equal", items=(), split="t
       drawn["meta"], i).items()} for i in range(DATABASES)]
   return dict(text=f"Tables: {tables}. Write one SQL query for: {drawn['text']}",
               answer=drawn["answer"], verifier=verifier,
-              meta=dict(databases=databases) | ({"items": [dict(i) for i in items]} if items else {}))
+              meta=dict(databases=databases) | (dict(items=[*map(dict, items)]) if items else {}))
 
 
 visible_prompts = functools.partial(generated.prompts, "sql_visible", generate_visible)

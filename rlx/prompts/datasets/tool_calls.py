@@ -32,8 +32,8 @@ TOOLS = {
                lambda r: dict(text=f"call {r.choice(CITIES)}", hour=r.randint(0, 23)))}
 
 
-def generate(seed, index, n_min=1, n_max=2, tools=tuple(TOOLS), tags=(), verifier="tool_calls.matched",
-             split="train"):
+def generate(seed, index, n_min=1, n_max=2, tools=tuple(TOOLS), tags=(),
+             verifier="tool_calls.matched", split="train"):
   """Draws the request of (seed, index): {"text", "answer", "verifier", "meta"}.
 
   Args:
