@@ -84,6 +84,25 @@ def test_verpo():
   np.testing.assert_allclose(got_BT, [[gain] * 4, [-gain] * 4], rtol=1e-4)
 
 
+@pytest.mark.parametrize("key, expected", [
+    # Met or not, 1 + .7 and .7 + .3 of the weights 2.
+    ("rar", [.85, .5]),
+    # The veto's item is 0; u(.5) = .5 / .85 and u(1) = 1, of whose mean the square counts.
+    ("rubric_anchors", [0, ((.7 * .5 / .85 + .3) / 2) ** 2])])
+def test_rubrics(key, expected):
+  c = load.load_config(f"papers/{key}", "gsm8k")
+  *others, last = c.verifier.default_items
+  assert [row["weight"] for row in (*others, last)] == [1.0, .7, .3]
+  assert last.get("veto", False) == (key == "rubric_anchors")
+  _, reward = build_methods.resolve_methods(c).rewards["outcome"]
+  scored = records.Batch(
+      action_BT=np.ones((2, 1), bool), group=2, outcome_B=np.zeros(2),
+      items_BI=np.array([[.8, .5, 0, 0], [0, .5, 1, 0]]),
+      item_weight_BI=np.array([[1., .7, .3, 0]] * 2),
+      item_veto_BI=np.array([[False, False, last.get("veto", False), False]] * 2))
+  np.testing.assert_allclose(reward(scored), expected, rtol=1e-5)
+
+
 # The same completions as episodes of two turns.
 
 
