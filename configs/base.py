@@ -618,7 +618,13 @@ def declared():
   )
   # A frozen model of any size with the tokenizer of model.path, for rewards and losses that read
   # its log-probs (on-policy distillation); None: there is none.
-  c.teacher = dict(path=placeholder(str))
+  c.teacher = dict(
+      path=placeholder(str),
+      # Self-distillation instead: a text that is added to the question, with {} where the reference
+      # answer stands, when the policy itself is the teacher (implicit.hinted).
+      hint=Option(placeholder(str), Kind("a text with {} where the reference answer stands",
+                                         lambda x: x in TEXT and "{}" in x)),
+  )
   # Training a PRM on stored completions for `steps` batches (rlx/loops/train_prm.py), with loss,
   # reference and optimizer of the section prm; not used by the RL loop.
   c.train_prm = dict(

@@ -11,9 +11,10 @@ import os
 import re
 
 from rlx.api import evaluate, sample, score, train
+from rlx.core.typed_keys import Keys
 from rlx.core.version import __version__
 
-__all__ = ["__version__", "evaluate", "sample", "score", "train"]
+__all__ = ["Keys", "__version__", "evaluate", "sample", "score", "train"]
 
 # With operations that must be deterministic, XLA leaves out its Triton products only after it has
 # chosen them, and then finds no other routine for some. Without them it starts with cuBLAS.

@@ -3,7 +3,9 @@
 Nothing heavy is imported before one of them is called.
 """
 import os
-from typing import Any, Callable, Iterable, Mapping, Sequence
+from typing import Any, Callable, Iterable, Mapping, Sequence, Unpack
+
+from rlx.core.typed_keys import Keys
 
 Reward = Callable[..., Iterable[Any]]
 Rewards = Reward | Mapping[str, Reward]
@@ -15,7 +17,7 @@ def train(config: Any, *misplaced: Any, rows: Rows | None = None, eval_rows: Row
           reward: Rewards | None = None, coefficients: Mapping[str, float] | None = None,
           columns: Mapping[str, str] | None = None, model: str | None = None,
           base: str | None = None, workdir: str | None = None,
-          **changes: Any) -> dict[str, Any] | None:
+          **changes: Unpack[Keys]) -> dict[str, Any] | None:
   """Trains a policy with reinforcement learning, on your rows and your reward if you give them.
 
     >>> def ends_right(completions, answer, **columns):
@@ -59,7 +61,8 @@ def train(config: Any, *misplaced: Any, rows: Rows | None = None, eval_rows: Row
     workdir: folder of the run; a run that has a checkpoint there is continued. None: the folder
       that config names, or runs/CONFIG; runs/CONFIG-2, ... where that has a run of other methods.
     **changes: keys of the config and their values, such as **{"learner.optimizer.lr": 1e-4}.
-      Where a key names a function, the value may be the function itself.
+      Where a key names a function, the value may be the function itself. `rlx.Keys` has the keys
+      with their types, for editors.
   Returns:
     the summary of the run, see rlx/loops/rl.py: held-out accuracy "before" and "after" with 95%
     intervals, "steps", "seconds", ...; None if SIGTERM or Ctrl-C ended it early.
@@ -71,7 +74,7 @@ def train(config: Any, *misplaced: Any, rows: Rows | None = None, eval_rows: Row
   from rlx.loops import rl
   if misplaced: own_data.refuse_positional("train", config, misplaced)
   config, workdir = own_data.prepare(
-      config, rows, eval_rows, reward, coefficients, model, workdir, changes, base, columns)
+      config, rows, eval_rows, reward, coefficients, model, workdir, dict(changes), base, columns)
   compile_cache.keep_compiled(config.compile_cache, workdir)
   return rl.train(config, workdir)
 
@@ -79,7 +82,7 @@ def train(config: Any, *misplaced: Any, rows: Rows | None = None, eval_rows: Row
 def evaluate(config: Any, *misplaced: Any, rows: Rows | None = None,
              reward: Rewards | None = None, columns: Mapping[str, str] | None = None,
              model: str | None = None, base: str | None = None, workdir: str | None = None,
-             suite: str | None = None, **changes: Any) -> dict[str, Any]:
+             suite: str | None = None, **changes: Unpack[Keys]) -> dict[str, Any]:
   """Held-out accuracy of a run's newest checkpoint, or of a model, with 95% intervals.
 
     >>> result = evaluate("quickstart:smoke", workdir=folder, **{"eval.prompts": 4})
@@ -118,7 +121,8 @@ def evaluate(config: Any, *misplaced: Any, rows: Rows | None = None,
       config, base = load.load_config(str(config), base), None
     suites.use_suite(config, suite)
   config, workdir = own_data.prepare(
-      config, None, rows, reward, None, model, workdir, changes, base, columns, learns=False)
+      config, None, rows, reward, None, model, workdir, dict(changes), base, columns,
+      learns=False)
   compile_cache.keep_compiled(config.compile_cache, workdir)
   return evaluate_tool.evaluate(config, workdir)
 

@@ -208,10 +208,10 @@ def test_mistakes_of_a_call_are_one_line(tmp_path, changes, match):
   assert "\n" not in str(error.value)
 
 
-def rewards_of(fn, texts, workers, ids="", kind="verify"):
+def rewards_of(fn, texts, workers, ids="", kind="verify", timeout_s=60.0):
   """The rewards that a run's pool gives to completions of the prompts `ids`, and the pool."""
   verifier = reward_function.RewardFunction(fn.__name__, fn)
-  verifiers = pool.Pool(workers, timeout_s=1.0, functions=dict(mine=verifier))
+  verifiers = pool.Pool(workers, timeout_s=timeout_s, functions=dict(mine=verifier))
   prompts = [records.Prompt(id=id_, text="", answer="4", verifier="mine",
                             meta=dict(row=dict(prompt="", answer="4", id=id_)))
              for id_ in ids or "a" * len(texts)]
@@ -381,7 +381,7 @@ def test_functions_of_modules_run_in_workers_with_a_deadline(tmp_path, monkeypat
       f"  return [float(os.getpid() != {os.getpid()}) for c in completions]")
   monkeypatch.syspath_prepend(str(tmp_path))
   where = importlib.import_module("my_reward").where
-  rewards, verifiers = rewards_of(where, ["a", "hang", "b"], 2)
+  rewards, verifiers = rewards_of(where, ["a", "hang", "b"], 2, timeout_s=2.0)
   assert rewards.tolist() == [1, 0, 1] and verifiers.failures == dict(timeout=1)
   here = lambda completions: where(completions, None)  # Cannot be sent to a worker.
   assert rewards_of(here, ["a"], 2)[0].tolist() == [0]

@@ -37,6 +37,7 @@ OPTIONS = {"rewards.turns.gate": dict(thresholds=(.5, .3, .3)),
                                                 len_norm="log10"),
            "rewards.likelihood.efficiency": dict(use_gate=False),
            "rewards.likelihood.last_token": dict(c_ref=-2.0),
+           "rewards.shaping.facts": dict(most=4.0),
            "rewards.steps.refine": dict(kind="softmin"),
            "rewards.steps.mix": dict(kind="renorm"),
            "rewards.steps.completion": dict(kind="mean_logit")}
@@ -114,9 +115,12 @@ def _record(stage, padding):
       answer_mask_BM=learn_BT, answer_span_BT=learn_BT, greedy_B=np.repeat([0.5, 1.0], 3),
       old_sum_pi_squared_BT=fill(0.1, 0.5), rehearsal_BT=learn_BT,
       self_logps_B=fill()[:, 0], finish_B=np.array([1, 1, 1, 0, 1, 2]),
-      prefix_scores_BT=fill(0.1, 0.9), teacher_logps_BT=fill(),
+      prefix_scores_BT=fill(0.1, 0.9), teacher_logps_BT=fill(), hinted_logps_BT=fill(),
       all_logps_BTV=np.stack([fill(), fill()], axis=2),
-      teacher_all_logps_BTV=np.stack([fill(), fill()], axis=2))
+      teacher_all_logps_BTV=np.stack([fill(), fill()], axis=2),
+      old_all_logps_BTV=np.stack([fill(), fill()], axis=2),
+      prm_all_logps_BTV=np.stack([fill(), fill()], axis=2),
+      prm_ref_all_logps_BTV=np.stack([fill(), fill()], axis=2))
   return combine.with_rewards(scored, fill(-1.0, 1.0)) if stage == "advantages" else scored
 
 

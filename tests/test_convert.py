@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from configs import base
-from rlx.io import adapters as adapters_io, checkpoint, hf, shards, tables, tokenizer, weights
+from rlx.io import adapters as adapters_io, checkpoint, hf, hub, shards, tables, tokenizer, weights
 from rlx.learner import sharding
 from rlx.loops import record
 from rlx.models import lora, transformer, value
@@ -60,7 +60,7 @@ def run_of(workdir, start, **changes):
     section, name = key.split("__")
     c[section][name] = changed
   record.record(c, workdir)
-  config, params = hf.load(start, c.model.param_dtype)
+  config, params = hf.load(hub.folder(start), c.model.param_dtype)
   noise = np.random.default_rng(0)
   def trained(tree):
     return jax.tree.map(lambda x: x + (0.1 * noise.normal(size=x.shape)).astype(x.dtype), tree)

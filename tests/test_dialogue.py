@@ -304,7 +304,7 @@ def test_samples_depend_neither_on_workers_nor_on_when_answers_arrive(
   """Not in a single bit: which rows are decoded together does not follow from the clock."""
   other = build.build(config_of(
       files, environment=dict(name=LETTERS, slow_s=0.02 if workers else 0.001),
-      episodes__workers=workers, episodes__timeout_s=20.0, rollouts__slots=slots))
+      episodes__workers=workers, episodes__timeout_s=100.0, rollouts__slots=slots))
   (_, base), (_, got) = base_of_slots[slots], sampled(other)
   other.close()
   for name in ("completions_BT", "turn_BT", "turn_rewards_BT", "finish_B", "sampler_logps_BT"):

@@ -1,7 +1,9 @@
 """The notebooks of colab/: what is committed, the install cell, and each in its smoke form."""
+import importlib.util
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -105,10 +107,19 @@ def test_install_cell_after_a_restart_and_in_a_checkout(colab, tmp_path, monkeyp
   assert not commands and pathlib.Path.cwd() == ROOT and space["SMOKE"]
 
 
-def test_install_cell_touches_nothing_elsewhere(colab):
+def test_install_cell_touches_nothing_elsewhere(colab, tmp_path, monkeypatch):
   del os.environ["COLAB_RELEASE_TAG"]
-  with pytest.raises(RuntimeError, match="not in a checkout: git clone https://.*someone/rlx"):
+  commands, space = colab()  # As from a wheel, in any folder.
+  assert not commands and pathlib.Path.cwd() == tmp_path and space["RUNS"] == tmp_path / "runs"
+  monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+  with pytest.raises(RuntimeError, match="rlx is not installed: git clone https://.*someone/rlx"):
     colab()
+
+
+@each
+def test_reads_nothing_that_is_in_a_checkout_alone(path):
+  source = "".join(line for cell in code(path) for line in cell["source"])
+  assert not re.search(r"(from|import) (configs|experiments|tests)\b|configs/\w+\.py", source)
 
 
 def execute(cells, folder):
@@ -135,7 +146,7 @@ def execute(cells, folder):
       JUPYTER_CONFIG_DIR=str(folder), JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="0",
       JAX_COMPILATION_CACHE_DIR=jax.config.jax_compilation_cache_dir)
   nbclient.NotebookClient(
-      cells, km=manager, timeout=600,
+      cells, km=manager, timeout=1800, startup_timeout=600,
       resources=dict(metadata=dict(path=str(ROOT / "colab")))).execute(
           env=environment, cleanup_kc=True)  # Of a manager that it was given, too.
 

@@ -27,11 +27,13 @@ from tests.test_bases import chat_model  # pylint: disable=unused-import
 ROOT = pathlib.Path(__file__).parent.parent
 # Why commands that begin so do not run.
 CANNOT = {
-    r"python -m pip |git clone |curl |~/.local/bin/uv |source |cd ": "changes the machine",
+    r"python -m pip |git clone |curl -|~/.local/bin/uv |source |cd ": "changes the machine",
     r"gcloud ": "needs a TPU VM",
     r"([A-Z_0-9]+=\S* )*python -m pytest|bash .ci/run": "runs the tests",
     r"rlx preflight .* target=": "needs the compiler of TPUs, as tests/test_targets.py does",
     r"python -m experiments.bench.graders": "takes minutes; tests/experiments/bench has its parts",
+    r"vllm |python -m sglang|curl http": "needs vLLM or SGLang, and a GPU",
+    r"rlx convert .*to=hf:": "writes to the hub; tests/test_publish.py does with a stub of it",
     r"rlx evaluate .*suite=": "reads benchmarks of the hub; tests/test_suites.py runs it",
     r"python -m experiments.claims": "takes minutes; tests/experiments/claims has its parts",
     r"rlx train quickstart prompts.mixture": "reads rows of its own; tests/test_mixture.py runs it",
@@ -40,9 +42,10 @@ CANNOT = {
 # What the reader fills in, or what is elsewhere here.
 FILLED = {r"\$\(ls [^)]*\)|\bWHEEL\b|[\w.-]+\.whl|(?<=model.path=)FOLDER": "model",
           r"models/llama-70b": "configs/models/chain", r"(?<=evaluate )FOLDER": "rlx/quickstart",
-          r"FOLDER/": "dialogues/", r"RUN_A RUN_B": "rlx/quickstart rlx/dpo", r"/tmp/rlx": "rlx",
+          r"FOLDER/": "dialogues/", r"RUN_A RUN_B": "rlx/quickstart rlx/dpo",
+          r"\bRUN\b": "runs/lora", r"/tmp/rlx": "rlx",
           r"\bDIR\b": "runs/dir", r"^(\w+=\S+|timeout -s TERM \d+) ": "", r" \.\.\.$": ""}
-GRIDS = "runs/ablations", "runs/turns-search", "runs/GRID"
+GRIDS = "runs/compare", "runs/ablations", "runs/turns-search", "runs/GRID"
 
 
 def commands(text):
@@ -117,6 +120,8 @@ def folder(tmp_path_factory, chat_model):
         dict(role="user", content=f"{split} {i}"), dict(role="assistant", content=str(i))])
                                        for i in range(12)])
   write("dialogues/aime.jsonl", [dict(question=f"{i}?", answer=i, split="test") for i in range(4)])
+  (folder / "compare.py").write_text(next(
+      b for b in test_readme.blocks(test_readme.TEXTS["README.md"], "python") if "def grid" in b))
   (folder / "my_config.py").write_text(
       "from rlx.configs import base\ndef get_config(arg=''):\n  c = base.get_config()\n"
       "  c.model.path, c.prompts.dataset, c.prompts.max_tokens = 'model', 'jsonl', 512\n"

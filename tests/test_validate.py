@@ -27,7 +27,7 @@ vars(unsure)["state"] = lambda prompt: prompt.answer
 @pytest.fixture(scope="module")
 def pool():
   pool = pool_lib.Pool(1, 30.0, functions=dict(unsure=unsure), options=dict(
-      code=dict(unsafe=False, test_s=4, test_mb=512, total_s=20)))
+      code=dict(unsafe=False, test_s=10, test_mb=512, total_s=60)))
   yield pool
   pool.close()
 

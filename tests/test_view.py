@@ -344,7 +344,7 @@ def test_in_a_browser_nothing_runs_and_nothing_is_wider_than_a_phone(hostile, tm
          "--no-first-run", "--disable-background-networking", "--disable-component-update",
          "--disable-sync", f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom",
          "--window-size=390,2400", (tmp_path / "page.html").as_uri()],
-        capture_output=True, text=True, timeout=60, check=True).stdout
+        capture_output=True, text=True, timeout=600, check=True).stdout
     return re.search("<title>(.*?)</title>", dom)[1]
   text = view.view(hostile).read_text()
   assert title(text) == "run &lt;i&gt;one"
@@ -365,7 +365,7 @@ def ask():
   def ask(workdirs, path="/", host=None):
     servers.append(server := view.make_server(workdirs, 0))
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=300)
     headers = {"Host": host} if host else {}
     connection.request("GET", path, headers=headers)
     answer = connection.getresponse()

@@ -9,8 +9,10 @@ Letters beside the values: C taken from the released code (gaoshiping/IPVRM at b
 choice. The code trains the PRM before RL, too, without weights and adaptive margins: `rlx
 train_prm` with this config and prm.loss.balanced=False prm.loss.adaptive=False, then prm.path.
 
-Differences from the paper: its GRPO divides by the biased standard deviation; DistRL, an additional
-loss on tokens that were likely but not drawn, is left out (the rows "GRPO + IPVRM" of its tables).
+Differences from the paper: its GRPO divides by the biased standard deviation; its reference in RL
+is the policy before the update, here the frozen start, as PRMs of whole completions have it.
+DistRL, an additional loss on tokens that were likely but not drawn, is papers/distrl (this config
+is the rows "GRPO + IPVRM" of its tables).
 
 The advantage of the code subtracts the mean reward per token of the batch before it adds up later
 rewards, so that it contains the length term of docs/prime.md.
@@ -30,7 +32,8 @@ def get_config(arg=""):
   c.rollouts.filter_groups = dict(
       name="filter_groups.accuracy_band", low=0.01, high=0.99, drop_truncated=True)  # C
   c.prm.loss = dict(name="prm.prefix_ce", margin=5.0, balanced=True, adaptive=True)  # C
-  c.prm.beta, c.prm.order, c.prm.reference = 10.0, "double", "frozen"                # C
+  c.prm.beta, c.prm.order = 10.0, "double"                                           # C
+  c.prm.reference = "frozen"  # O; the code's is the policy (reuse_ref, ref_model_type=old).
   c.rewards = dict(
       outcome=dict(name="outcome.verdict", coef=1.0),   # C reward_gt_coef
       process=dict(name="implicit.process", coef=0.05,  # C reward_gae_coef

@@ -48,6 +48,7 @@ models:
   python -m experiments.prime.verdict --prepare    # completions, PRMs, fine-tuned models, teacher
   python -m experiments.prime.verdict                  # runs what is missing; stops and resumes
   python -m experiments.prime.verdict --table          # of what is there
+  python -m experiments.prime.verdict --figure docs/verdict.png
 """
 import argparse
 import itertools
@@ -62,7 +63,7 @@ from experiments.prime import length, prime_gain, study
 from rlx import build
 from rlx.build import load
 from rlx.configs import free_length, prime_steps, sft_step_tasks, step_tasks
-from rlx.grids import tables
+from rlx.grids import plots, tables
 from rlx.loops import rl, sft, train_prm
 from rlx.tools import convert
 
@@ -72,7 +73,8 @@ RATES = dict.fromkeys(FIXED, (1e-4, 3e-4, 9e-4)) | dict.fromkeys(length.TASKS, l
 STEPS = dict.fromkeys(FIXED, 120) | dict.fromkeys(length.TASKS, 200)
 ARMS = ("outcome", "outcome-right", "prime", "totals", "bounded", "ipvrm", "spro", "distil",
         "exact", "null")
-SAMPLED = dict(walk=(128, 64), chase=(3200, 16))  # Prompts, and completions of each, that PRMs learn from.
+# Prompts that PRMs learn from, and completions of each.
+SAMPLED = dict(walk=(128, 64), chase=(3200, 16))
 FOLDER = pathlib.Path("runs/verdict")
 WINDOW = 20  # Steps of the accuracy at equal cost.
 
@@ -211,11 +213,29 @@ def tabulate(path, tasks, seeds):
   return "\n".join(text)
 
 
+def draw(path, tasks, file):
+  """Draws the accuracy over the run of all arms, with 95% intervals over seeds; a panel a task."""
+  known, plt = study.read(path), plots.pyplot()
+  fig, axes = plt.subplots(1, len(tasks), figsize=(11, 3.6), layout="constrained", sharey=True)
+  for axis, task in zip(axes, tasks):
+    arms = STUDY.of_arms(known, task, study.SEEDS)
+    for place, arm in enumerate(reversed(ARMS)):
+      mean, low, high = tables.interval([np.mean(r["accuracy"]) for r in arms[arm][1].values()])
+      color = "C0" if arm == "outcome" else "C3" if arm in ("prime", "totals") else "0.25"
+      axis.errorbar(mean, place, xerr=[[mean - low], [high - mean]], fmt="o", color=color)
+      if arm == "outcome": axis.axvline(mean, color="C0", linewidth=0.8, alpha=0.5)
+    axis.set(title=task, xlim=(0, None), xlabel="accuracy over the run")
+    axis.grid(axis="x", alpha=0.3)
+  axes[0].set_yticks(range(len(ARMS)), reversed(ARMS))
+  fig.savefig(file, dpi=110)
+
+
 def main():
   args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   args.add_argument("--out", type=pathlib.Path, default=FOLDER / "runs.jsonl")
   args.add_argument("--prepare", action="store_true")
   args.add_argument("--table", action="store_true")
+  args.add_argument("--figure", type=pathlib.Path, metavar="FILE")
   args.add_argument("--seeds", type=int, default=len(study.SEEDS))
   args.add_argument("--arms", nargs="+", choices=ARMS, default=ARMS)
   args.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS)
@@ -224,7 +244,8 @@ def main():
   if args.prepare:
     for task in args.tasks: prepare(task)
     return
-  if not args.table:
+  if args.figure: draw(args.out, args.tasks, args.figure)
+  elif not args.table:
     STUDY.run_all(args.out, args.arms, args.tasks, seeds)
     for task in args.tasks:
       if not (file := FOLDER / task / "cost.json").exists():

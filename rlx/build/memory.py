@@ -145,7 +145,8 @@ def estimate_bytes(run: run_lib.Run, state: records.TrainState) -> dict[str, int
       for config in o.models.values())}
   # Whole distributions, such as those of a teacher.
   table = 4 * batch * t * o.models["policy"].vocab_size
-  whole = table * sum("V" in f.axes and f.where != "later" for f in run.planned)
+  whole = table * (sum("V" in f.axes and f.where != "later" for f in run.planned)
+                   + getattr(run.update_prm, "reads_all", False))
   stages[_SCORING] += whole
   for name, params, opt_state in (
       ("prm", state.prm, state.prm_opt), ("value", state.value, state.value_opt),

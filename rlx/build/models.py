@@ -37,6 +37,11 @@ def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding
     if prm_tokenizer.vocabulary != tokenizer.vocabulary:
       raise ValueError(f"prm.path={c.prm.path!r}: its tokenizer differs from "
                        f"that of model.path={c.model.path!r}.")
+    if methods.needs("prm_all_logps_BTV") and prm_config.vocab_size != config.vocab_size:
+      raise ValueError(
+          f"prm.path={c.prm.path!r}: its table has {prm_config.vocab_size} rows, that of "
+          f"model.path={c.model.path!r} {config.vocab_size}; the loss policy.ppo_clip compares "
+          "drawn tokens only, which both have.")
   if needs_teacher(methods):
     teacher_config, teacher, teacher_tokenizer = load_model(c, c.teacher.path, shapes)
     if teacher_tokenizer.vocabulary != tokenizer.vocabulary:

@@ -54,7 +54,7 @@ def _reader(key: str, fn: resolve.Method) -> fields.Reader:
 
 # What the loop passes to producers of fields.
 RESOURCES = ("tokenizer", "rollouts", "prompts", "texts", "group_prompts", "verify", "verify_lists",
-             "greedy_outcome", "answer_ids", "passes", "prompt_P")
+             "greedy_outcome", "answer_ids", "hinted_ids", "passes", "prompt_P")
 TERM = ("rewards_PG", "rewards_BT")  # What combine.with_rewards adds to the batch.
 
 

@@ -150,7 +150,7 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
       annotate=options_lib.read_options(
           annotate.Annotate, c, planned=planned, texts=texts, outcomes=outcomes, sampling=sampling,
           field_options=plan_lib.field_options(c, planned), select=methods.select_completions,
-          resources=build_verifiers.resources_of(c, planned, tokenizer, verifiers, train_prompts),
+          resources=build_verifiers.resources_of(c, planned, texts, verifiers, train_prompts),
           pool=verifier_pool),
       place=place.Place(mesh, c.learner.pack), **stages)
 

@@ -56,7 +56,8 @@ def update_prm_of(c: keys.Config, methods: methods_lib.Methods, learner: learner
   if c.train_prm.labels: return update_prm.UpdatePrmHead(learner, c.train_prm.balanced)
   return update_prm.UpdatePrm(methods.prm, learner, order=c.prm.order, snapshot=c.prm.snapshot,
                               uses_own_pass=uses_own_pass(c, methods),
-                              starts_equal=c.prm.path is None or c.prm.reference == "self")
+                              starts_equal=c.prm.path is None or c.prm.reference == "self",
+                              reads_all=methods.needs("prm_all_logps_BTV"))
 
 
 def uses_own_pass(c: keys.Config, methods: methods_lib.Methods) -> bool:
@@ -72,6 +73,7 @@ def uses_own_pass(c: keys.Config, methods: methods_lib.Methods) -> bool:
                   and c.prm.epochs * c.prm.minibatches == 1)
   is_exact = c.model.dtype == "float32" or c.model.remat != "none"
   return (has_one_step and is_exact and c.prm.reference != "policy"
+          and not methods.needs("prm_all_logps_BTV")  # It gives no whole distributions.
           and "prm_old_logps_BT" not in methods_lib.all_fields(methods.prm))
 
 

@@ -260,6 +260,10 @@ def _check_model(c: keys.Config, methods: methods_lib.Methods) -> None:
   if c.teacher.path is not None and not build_models.needs_teacher(methods):
     _refuse(c, "teacher.path",
             "no reward and no loss reads the teacher; drop the path or add implicit.teacher")
+  if c.teacher.hint is not None and not methods.needs("hinted_logps_BT"):
+    _refuse(c, "teacher.hint", "no reward reads it; drop the hint or add implicit.hinted")
+  if c.teacher.hint is not None and c.environment.name is not None:
+    _refuse(c, "teacher.hint", "None with environment.name, which writes the prompts itself")
   if not c.prm.snapshot and c.prm.epochs > 1:
     _refuse(c, "prm.snapshot", f"True with prm.epochs={c.prm.epochs}, as the PRM would score each "
             "completion several times")

@@ -2,6 +2,7 @@
 
 Verifiers are those of prompts and of the config. All of it runs on the host.
 """
+import dataclasses
 import functools
 import inspect
 from collections.abc import Sequence
@@ -72,10 +73,13 @@ def prompt_rows_of(c: keys.Config, methods: methods_lib.Methods, tokenizer: toke
 
 
 def resources_of(c: keys.Config, planned: Sequence[fields.Field],
-                 tokenizer: tokenizer_io.Tokenizer, verifiers: outcomes.Verifiers,
+                 texts: texts_lib.Texts, verifiers: outcomes.Verifiers,
                  prompts: Sequence[records.Prompt]) -> dict[str, Any]:
   """{name: value} that the producers of host fields read, see stages/host_fields.py."""
+  tokenizer = texts.tokenizer
   resources = dict(tokenizer=tokenizer, verify=verifiers.scores, verify_lists=verifiers.lists)
+  if any("hinted_ids" in f.reads for f in planned):
+    resources["hinted_ids"] = _encode_hinted(c, texts, prompts)
   if any("answer_ids" in f.reads for f in planned):
     resources["answer_ids"] = _answer_ids(c, tokenizer, prompts)
   return resources
@@ -115,6 +119,29 @@ def _answer_ids(c: keys.Config, tokenizer: tokenizer_io.Tokenizer,
     if not p.answer or len(ids) > most:
       raise ValueError(f"likelihood.max_tokens={most}: the reference answer of {p.id!r} has "
                        f"{len(ids) if p.answer else 0} tokens; 1 to {most} are allowed.")
+  return ids_of
+
+
+def _encode_hinted(c: keys.Config, texts: texts_lib.Texts,
+                prompts: Sequence[records.Prompt]) -> dict[str, list[int]]:
+  """{prompt id: token ids of the prompt with teacher.hint}.
+
+  Raises:
+    ValueError: a prompt has no reference answer, is a chat, whose last turn need not be a
+      question, or is longer than prompts.max_tokens with the hint.
+  """
+  ids_of, most = {}, c.prompts.max_tokens
+  for p in prompts:
+    if not p.answer:
+      raise ValueError(f"teacher.hint={c.teacher.hint!r}: prompt {p.id!r} has no reference answer.")
+    if p.messages:
+      raise ValueError(f"teacher.hint={c.teacher.hint!r}: prompt {p.id!r} is a chat; the hint is "
+                       "added to the text of a question.")
+    hint = c.teacher.hint.replace("{}", p.answer)
+    ids_of[p.id] = ids = texts.prompt_ids(dataclasses.replace(p, text=p.text + hint))
+    if len(ids) > most:
+      raise ValueError(f"prompts.max_tokens={most}: the prompt {p.id!r} has {len(ids)} tokens with "
+                       "teacher.hint.")
   return ids_of
 
 

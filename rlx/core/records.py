@@ -142,6 +142,9 @@ FIELDS = (
     Field("prm_logps_BT", np.float32, "log pi_phi, at temperature 1; differentiable in the PRM's "
           "loss.", where="later"),
     Field("prm_old_logps_BT", np.float32, "log pi_phi before the PRM's update.", where="later"),
+    Field("prm_all_logps_BTV", np.float32, "log pi_phi of all tokens of the vocabulary, at "
+          "temperature 1: after the PRM's update with prm.order=double, else before it.",
+          where="later"),
     Field("advantages_BT", np.float32, "Advantage of each token.", where="later"),
     Field("old_values_BT", np.float32, "The value model before its update.", where="later"),
     Field("returns_BT", np.float32, "Targets of the value model.", where="later"),

@@ -1,8 +1,9 @@
-"""Models on the Hugging Face hub: hf:OWNER/NAME or hf:OWNER/NAME@REVISION -> a folder.
+"""Models on the Hugging Face hub: hf:OWNER/NAME or hf:OWNER/NAME@REVISION -> a folder, and back.
 
 The folder is the snapshot of one commit in the hub's own cache. HF_HOME, HF_TOKEN,
 HF_ENDPOINT and HF_HUB_OFFLINE mean what they mean to huggingface_hub.
 """
+import fnmatch
 import functools
 import os
 import pathlib
@@ -11,10 +12,10 @@ import sys
 from rlx import configs
 from rlx.io import terminal
 
-# Config, tokenizer and weights in the top folder; no pickles, no second copy of the weights.
+# Config, tokenizer, card and weights in the top folder; no pickles, no second copy of the weights.
 _FILES = ("config.json", "adapter_config.json", "generation_config.json", "tokenizer*",
           "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt",
-          "chat_template.jinja")
+          "chat_template.jinja", "README.md")
 _ADAPTERS = {"adapter_config.json", "adapter_model.safetensors"}
 _WEIGHTS = ("*.safetensors", "*.safetensors.index.json")
 _NOT = ("*/*", "consolidated*")
@@ -44,14 +45,8 @@ def folder(path: str | pathlib.Path, *, weights: bool = True) -> pathlib.Path:
 def _snapshot(path, weights):
   """The folder of an hf: path. Raises as `folder`."""
   import huggingface_hub
-  from huggingface_hub import errors, utils
   name, at, revision = str(path).removeprefix("hf:").partition("@")
-  try:
-    utils.validate_repo_id(name)
-    is_valid = "/" in name and bool(at) == bool(revision)
-  except errors.HFValidationError:
-    is_valid = False
-  if not is_valid:
+  if not _is_name(name) or bool(at) != bool(revision):
     raise ValueError(f"{str(path)!r}: this is no name of a model on the hub; use hf:OWNER/NAME or "
                      "hf:OWNER/NAME@REVISION.")
   why = None  # The reason why the hub cannot be asked.
@@ -81,6 +76,79 @@ def _snapshot(path, weights):
 def commit(path: str | pathlib.Path | None) -> str | None:
   """The commit of an hf: path that `folder` resolved; None for a local path."""
   return folder(path).name if path is not None and str(path).startswith("hf:") else None
+
+
+def check_target(path: str | pathlib.Path) -> str:
+  """The name OWNER/NAME of hf:OWNER/NAME, to which a model is to be uploaded.
+
+  Raises:
+    ValueError: it is no name, HF_HUB_OFFLINE is set, or there is no token.
+  """
+  import huggingface_hub
+  from huggingface_hub import constants
+  name = str(path).removeprefix("hf:")
+  if not _is_name(name):
+    raise ValueError(f"to={str(path)!r}: this is no name of a model on the hub; use hf:OWNER/NAME.")
+  if constants.HF_HUB_OFFLINE:
+    raise ValueError(f"to={str(path)!r}: HF_HUB_OFFLINE is set, and an upload needs the hub.")
+  if not huggingface_hub.get_token():
+    raise ValueError(f"to={str(path)!r}: an upload needs a token that may write; log in with "
+                     "`hf auth login`, or set HF_TOKEN.")
+  return name
+
+
+def create(name: str, *, is_public: bool) -> None:
+  """Creates the repository of a model, unless there is one, which stays as public as it is.
+
+  Raises:
+    ValueError: the hub does not answer, or refuses the token.
+  """
+  import huggingface_hub
+  try:
+    huggingface_hub.HfApi().create_repo(name, private=not is_public, exist_ok=True)
+  except Exception as e:  # The HTTP library has errors of its own.
+    raise ValueError(f"to='hf:{name}': {_reason_of_upload(e, name)}.") from e
+
+
+def upload(folder_: pathlib.Path, name: str, mark: str) -> str:
+  """Uploads the files of a model in one commit, so that a reader has the old model or the new one.
+
+  Weights and adapters that are there under other names are removed, since they would be loaded with
+  the new ones.
+
+  Args:
+    mark: a README.md in the repository without this line is not replaced.
+  Returns:
+    the address of the repository.
+  Raises:
+    ValueError: one line with the command that tries again.
+  """
+  import huggingface_hub
+  api, files = huggingface_hub.HfApi(), {p.name: p for p in folder_.iterdir()}
+  try:
+    there = {f for f in api.list_repo_files(name) if "/" not in f}
+    if "README.md" in there and mark not in pathlib.Path(
+        api.hf_hub_download(name, "README.md")).read_text(): del files["README.md"]
+    stale = [f for f in sorted(there - {*files}) if f in _ADAPTERS
+             or any(fnmatch.fnmatch(f, pattern) for pattern in _WEIGHTS)]
+    api.create_commit(name, commit_message="Upload by rlx convert", operations=[
+        *(huggingface_hub.CommitOperationAdd(f, path) for f, path in sorted(files.items())),
+        *map(huggingface_hub.CommitOperationDelete, stale)])
+  except Exception as e:
+    print(file=sys.stderr)  # Ends the line of a progress bar.
+    raise ValueError(f"to='hf:{name}': {_reason_of_upload(e, name)}; the model is in {folder_}, "
+                     f"and `hf upload {name} {folder_}` sends it.") from e
+  return f"{api.endpoint}/{name}"
+
+
+def _is_name(name):
+  """Whether a text is OWNER/NAME."""
+  from huggingface_hub import errors, utils
+  try:
+    utils.validate_repo_id(name)
+  except errors.HFValidationError:
+    return False
+  return "/" in name
 
 
 def check_links(path: pathlib.Path) -> None:
@@ -122,6 +190,16 @@ def _reason(error, name):
   if isinstance(error, errors.RevisionNotFoundError): return f"{where} has no such revision"
   text = " ".join(f"{type(error).__name__}: {error}".split())
   return f"{where} does not answer as it should ({text:.200})"
+
+
+def _reason_of_upload(error, name):
+  """As `_reason`, of an error in an upload."""
+  from huggingface_hub import constants
+  if isinstance(error, RuntimeError): error = error.__cause__ or error  # It names the file alone.
+  if _status(error) == 401:
+    return f"{constants.ENDPOINT} does not accept the token; `hf auth login` stores another one"
+  if _status(error) == 403: return f"the token may not write to {name}"
+  return _reason(error, name)
 
 
 def _status(error):

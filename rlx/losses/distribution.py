@@ -8,6 +8,7 @@ Arguments and results are those of policy.py, with in addition, per token,
   old_min_p_logps_BT   log-prob of the token drawn among those that min_p leaves,
                        before the update
   all_logps_BTV        log-probs of all tokens; a batch of them must fit into memory
+  old_all_logps_BTV    the same before the update
 
 all of the distribution the token was drawn from, at its temperature; see
 `distribution_statistics` of models/logps.py.
@@ -18,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from rlx.core import ranges
+from rlx.core import masked, ranges
 from rlx.core.method import COMPUTED, method
 from rlx.losses import _ratio, divergence
 
@@ -186,6 +187,80 @@ def distil(all_logps_BTV: Array, teacher_all_logps_BTV: Array, learn_BT: Array, 
   mixed_BTV = jnp.logaddexp(jnp.log(mix) + teacher_all_logps_BTV, jnp.log1p(-mix) + all_logps_BTV)
   return (mix * _kl(teacher_all_logps_BTV, mixed_BTV)
           + (1 - mix) * _kl(all_logps_BTV, mixed_BTV))
+
+
+def _spread_of_values(prm_logps_BT, prm_ref_logps_BT, learn_BT, prm_beta):
+  """sigma_V of `distrl`, the same in every row."""
+  values_BT = prm_beta * jnp.cumsum(
+      masked.where_valid(prm_logps_BT - prm_ref_logps_BT, learn_BT), axis=1)
+  gap_BT = values_BT - masked.mean(values_BT, learn_BT)
+  return jax.lax.stop_gradient(
+      jnp.full(len(learn_BT), masked.root(masked.mean(gap_BT**2, learn_BT))))
+
+
+@method(whole=dict(value_std_B=_spread_of_values))
+def distrl(logps_BT: Array, old_logps_BT: Array, all_logps_BTV: Array, old_all_logps_BTV: Array,
+           prm_all_logps_BTV: Array, prm_ref_all_logps_BTV: Array, prm_logps_BT: Array,
+           prm_ref_logps_BT: Array, advantages_BT: Array, learn_BT: Array,
+           prm_beta: Array | float, value_std_B: Array = COMPUTED, *,
+           alpha: ranges.NotNegative = 0.1, min_p: ranges.Share = 0.1,
+           clip_low: ranges.NotNegative = 0.2, clip_high: ranges.NotNegative = 0.28,
+           clip: ranges.NotNegative = 0.2,
+           dual_clip: Annotated[float, ranges.Range(1, 1e12)] | None = None) -> _ratio.Clipped:
+  """DistRL: PPO's loss of the drawn token, and one of all tokens that were likely in its place.
+
+    l_t    = ppo(rho(y_t), A_t; clip_low, clip_high) + alpha sum_{v in C_t} pi_old(v) l_t(v)
+    l_t(v) = ppo(rho(v), A_t(v); clip, clip)
+    C_t    = {v: pi_old(v) >= min_p},  none at the last token of a completion
+    A_t(v) = beta (log pi_phi(v) - log pi_ref(v)) / (sigma_V + 1e-6)
+
+  with ppo of `policy.ppo_clip` and rho = pi / pi_old. beta (log pi_phi - log pi_ref)(v) is the
+  value of the prefix that ends in v less that of the prefix before it (`prm.prefix_ce`): what the
+  PRM thinks of a token needs no completion that has it. sigma_V is the standard deviation of the
+  values of all prefixes of the minibatch, sums of the log-ratios of the drawn tokens. Before the
+  update the second term's gradient is that of -alpha E_{v ~ pi} A_t(v), without the unlikely
+  tokens.
+
+  Source: Gao et al. 2026, arXiv:2604.13197, eq. 10 to 14 and 23 to 25, and released code
+  (gaoshiping/IPVRM at b3ddd9a), which has dual_clip=3 and leaves out the last token. Differs from
+  the paper: its pi_ref is pi_old, here prm.reference (set it to policy). Differs from the code: it
+  divides the sum over all tokens by that of pi_old(v), here both terms are means over the
+  same tokens; the drawn token is in its C_t however unlikely; at most its five likeliest count.
+
+  Args:
+    all_logps_BTV: of the policy, differentiable, nats, at the sampling temperature.
+    old_all_logps_BTV: the same before the update.
+    prm_all_logps_BTV, prm_ref_all_logps_BTV: of PRM and reference, nats, at temperature 1.
+    prm_logps_BT, prm_ref_logps_BT: those of the drawn tokens.
+    prm_beta: beta, the one of the PRM's loss.
+    value_std_B: sigma_V, in every row; None: of the rows given.
+    alpha: weight of the second term; 0 is `policy.ppo_clip`.
+    min_p: least probability of a token that counts.
+    clip_low, clip_high: of the drawn token.
+    clip: of the others, to both sides.
+    dual_clip: bounds both where the advantage is below 0; None is off.
+  Example:
+    >>> halves_BTV, prm_BTV = jnp.log(jnp.full((1, 2, 2), .5)), jnp.log(jnp.array([[[.6, .4]] * 2]))
+    >>> half_BT, zeros_BT, learn_BT = halves_BTV[:, :, 0], jnp.zeros((1, 2)), jnp.ones((1, 2), bool)
+    >>> gain = lambda x: jnp.sum(distribution.distrl(
+    ...     half_BT, half_BT, x, halves_BTV, prm_BTV, halves_BTV, prm_BTV[:, :, 0], half_BT,
+    ...     zeros_BT, learn_BT, 1., jnp.ones(1), alpha=1.)[0])
+    >>> jax.grad(gain)(halves_BTV).round(2)  # 0.5 log(0.5 / p): towards what the PRM prefers.
+    Array([[[-0.09,  0.11],
+            [ 0.  ,  0.  ]]], dtype=float32)
+  """
+  loss_BT, removed = _ratio.clip_loss(_ratio.importance_ratio(logps_BT, old_logps_BT),
+                                      advantages_BT, clip_low, clip_high, dual_clip)
+  # Tokens of probability 0 have no ratio.
+  is_likely_BTV = (old_all_logps_BTV >= jnp.log(min_p)) & (old_all_logps_BTV > -jnp.inf)
+  counts_BTV = is_likely_BTV & (learn_BT & ~masked.last(learn_BT))[:, :, None]
+  all_BTV, old_BTV, prm_BTV, ref_BTV = (masked.where_valid(x, counts_BTV) for x in (
+      all_logps_BTV, old_all_logps_BTV, prm_all_logps_BTV, prm_ref_all_logps_BTV))
+  td_BTV = prm_beta * (prm_BTV - ref_BTV) / (value_std_B[:, None, None] + 1e-6)
+  others_BTV, _ = _ratio.clip_loss(_ratio.importance_ratio(all_BTV, old_BTV), td_BTV, clip, clip,
+                                   dual_clip)
+  candidates_BT = jnp.sum(masked.where_valid(jnp.exp(old_BTV) * others_BTV, counts_BTV), axis=2)
+  return loss_BT + alpha * candidates_BT, removed
 
 
 def _kl(logps_BTV, other_BTV):

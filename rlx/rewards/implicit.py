@@ -121,6 +121,32 @@ def teacher(teacher_logps_BT: Array, old_logps_BT: Array, learn_BT: Array,
 
 
 @method
+def hinted(hinted_logps_BT: Array, old_logps_BT: Array, learn_BT: Array, learn_B: Array) -> Array:
+  """Self-distillation: how much likelier the policy finds a token where it is told the answer.
+
+    r_t = log pi_old(y_t | x, hint(a), y_<t) - log pi_old(y_t | x, y_<t)
+
+  `teacher` with a teacher that costs no other model: the policy before the update, whose prompt has
+  teacher.hint with the reference answer a. It learns to do without the hint what it does with it.
+
+  Source: on-policy self-distillation with a privileged context, Zhao et al. 2026, arXiv:2601.18734,
+  in the sampled form of `teacher`. Differs from the paper: the teacher moves with the policy; the
+  hint is the reference answer, where the data have no solution.
+
+  Args:
+    hinted_logps_BT, old_logps_BT: nats, at the sampling temperature; anything on padding.
+    learn_BT, learn_B: bool.
+  Returns:
+    rewards_BT, 0 on padding.
+  Example:
+    >>> implicit.hinted(jnp.array([[-1., -3.]]), jnp.array([[-2., -2.]]), jnp.ones((1, 2), bool),
+    ...                 jnp.array([True]))
+    Array([[ 1., -1.]], dtype=float32)
+  """
+  return hinted_logps_BT - old_logps_BT
+
+
+@method
 def own(old_logps_BT: Array, ref_logps_BT: Array, learn_BT: Array, learn_B: Array, *,
         beta: ranges.Positive = 0.05) -> Array:
   """SPRO's process reward of every token: the policy's own log-ratio to its reference.

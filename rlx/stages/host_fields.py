@@ -4,8 +4,8 @@ Each producer runs at most once per step, before the batch is placed on devices,
 method reads its field (core/fields.py). The loop passes these resources: `tokenizer`,
 `rollouts` (numpy), `prompts` and `texts` (one per row), `group_prompts` (one per group),
 `verify` and `verify_lists` ((path of the verifier, prompts, texts) -> for each row a verdict
-or a list of verdicts), `greedy_outcome` ((prompts) -> verdicts of greedy completions) and
-`answer_ids` ({prompt id: token ids}).
+or a list of verdicts), `greedy_outcome` ((prompts) -> verdicts of greedy completions),
+`answer_ids` and `hinted_ids` ({prompt id: token ids}).
 """
 import bisect
 import itertools
@@ -26,7 +26,7 @@ Ids = list[list[int]]  # Of each row: token ids, or columns.
 Verify = Callable[[str, Prompts, Sequence[str]], Sequence]
 Reasoning = tuple[list[int], int, int]  # See `split`.
 Items = list[list[items_lib.Item]]  # Of the verdict of each completion.
-Answers = dict[str, list[int]]  # Prompt id -> token ids of the reference answer.
+Answers = dict[str, list[int]]  # Prompt id -> token ids of the reference answer, or of a prompt.
 
 
 @field(None)
@@ -293,6 +293,15 @@ def noprompt_rows(completions: Ids, rollouts: Rollouts, tokenizer: Tokenizer) ->
   return trajectories.pairs([[first]] * len(completions), completions, tokenizer,
                             rollouts.sampler_logps_BT.shape[1], bucket=1).replace(
                                 kept_BTK=rollouts.kept_BTK)
+
+
+@field(None, needs={"teacher.hint": None})
+def hinted_rows(completions: Ids, prompts: Prompts, hinted_ids: Answers, rollouts: Rollouts,
+                tokenizer: Tokenizer) -> Rollouts:
+  """Each completion after its prompt with teacher.hint, as rollouts."""
+  return trajectories.pairs([hinted_ids[p.id] for p in prompts], completions, tokenizer,
+                            rollouts.sampler_logps_BT.shape[1],
+                            bucket=rollouts.prompt_width).replace(kept_BTK=rollouts.kept_BTK)
 
 
 @field(None, options=dict(token="likelihood.token"))

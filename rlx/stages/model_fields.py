@@ -18,6 +18,12 @@ def prm_ref_logps_BT(passes: passes_lib.Passes) -> jax.Array:
 
 
 @field(np.float32, where="model")
+def prm_ref_all_logps_BTV(passes: passes_lib.Passes) -> jax.Array:
+  """log pi_ref of all tokens of the vocabulary, at temperature 1."""
+  return passes.prm_reference((("all",),))[1]
+
+
+@field(np.float32, where="model")
 def prm_beta_B(passes: passes_lib.Passes, outcome_B: jax.Array) -> jax.Array:
   """prm.beta, repeated in every row because batches are cut by rows."""
   # Outside of jit, which would not place it as outcome_B.
@@ -59,6 +65,12 @@ def old_logps_BT(passes: passes_lib.Passes) -> jax.Array:
 def old_mean_logps_BT(passes: passes_lib.Passes) -> jax.Array:
   """mean_logps_BT of the policy before its update."""
   return passes.old("old_mean_logps_BT")
+
+
+@field(np.float32, where="model", statistic=("all",))
+def old_all_logps_BTV(passes: passes_lib.Passes) -> jax.Array:
+  """all_logps_BTV of the policy before its update."""
+  return passes.old("old_all_logps_BTV")
 
 
 @field(np.float32, where="model", statistic=("squared",))
@@ -137,6 +149,12 @@ def step_answer_logps_BJM(passes: passes_lib.Passes, step_rows: list[records.Rol
 def noprompt_logps_BT(passes: passes_lib.Passes, noprompt_rows: records.Rollouts) -> jax.Array:
   """Log-probs of the policy without the prompt, as what was drawn from."""
   return passes.score_rows("policy", noprompt_rows, is_drawn=True)
+
+
+@field(np.float32, where="model", needs={"teacher.hint": None})
+def hinted_logps_BT(passes: passes_lib.Passes, hinted_rows: records.Rollouts) -> jax.Array:
+  """Log-probs of the policy where the prompt has teacher.hint, of what was drawn from."""
+  return passes.score_rows("policy", hinted_rows, is_drawn=True)
 
 
 @field(np.float32, where="model", needs={"likelihood.token": None})

@@ -144,10 +144,11 @@ class Passes:
                               self.plan(config, o.parts))
     return self._done[wanted]
 
-  def prm_reference(self) -> jax.Array:
+  def prm_reference(self, more: tuple = ()) -> Any:
     """log pi_ref of the PRM's log-ratio (prm.reference): of all tokens, at temperature 1."""
-    if self.options.prm_reference == "self": return self.logps("prm_reference", "prm")
-    return self.logps("policy" if self.options.prm_reference == "policy" else "reference")
+    if self.options.prm_reference == "self": return self.logps("prm_reference", "prm", more)
+    return self.logps("policy" if self.options.prm_reference == "policy" else "reference",
+                      more=more)
 
   def old(self, name: str) -> jax.Array:
     """The policy's field `name` before its update; one pass computes all such fields."""

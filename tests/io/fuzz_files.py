@@ -29,7 +29,7 @@ from tests import test_convert
 from tests.io import fuzz, test_damaged, test_tokenizer
 
 _ = transformers.AutoTokenizer, transformers.GPT2Tokenizer  # transformers imports them on access.
-bounded.SECONDS = 2  # For templates and tokenizers that never end.
+bounded.SECONDS = 10  # For templates and tokenizers that never end.
 CORPUS, json_with, some_bytes = fuzz.CORPUS, fuzz.json_with, fuzz.some_bytes
 CHAT = test_tokenizer.CHAT
 

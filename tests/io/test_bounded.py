@@ -2,7 +2,6 @@
 import logging
 import json
 import re
-import time
 
 import pytest
 
@@ -13,9 +12,11 @@ CASES = strings.fixture("bounded")
 
 
 @pytest.fixture(autouse=True)
-def soon(monkeypatch):
-  """A second for what never ends."""
-  monkeypatch.setattr(bounded, "SECONDS", 1)
+def limit(monkeypatch):
+  """Function that sets the seconds of a request; before it is called they are enough anywhere."""
+  def limit(seconds): monkeypatch.setattr(bounded, "SECONDS", seconds)
+  limit(100)
+  return limit
 
 
 TURNS = [dict(role="system", content=" be <b>rief</b> "), dict(role="user", content="7 + 5?"),
@@ -39,20 +40,18 @@ def test_the_text_is_that_of_transformers(template, opens):
 
 @pytest.mark.parametrize("template, said", CASES["fails"], ids=lambda x: str(x)[:40])
 def test_a_template_that_fails_is_refused(template, said):
-  begin = time.monotonic()
   with pytest.raises(ValueError, match="The chat template refuses turns of .*: ") as e:
     with_template(template).chat(TURNS)
   assert re.search(said, str(e.value)) and "\n" not in str(e.value)
-  assert time.monotonic() < begin + 15
 
 
-def test_a_template_that_was_killed_is_not_asked_again():
+def test_a_template_that_was_killed_is_not_asked_again(limit, monkeypatch):
+  limit(1)
   text = with_template(
       "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}")
   assert text.closing == ""  # Takes the second.
-  begin = time.monotonic()
+  monkeypatch.delattr(bounded, "subprocess")  # It starts no other process.
   with pytest.raises(ValueError, match="more than 1 s or 512 MB"): text.chat(TURNS)
-  assert time.monotonic() < begin + 0.5
 
 
 def test_one_process_serves_a_tokenizer_and_ends_with_it():
@@ -66,15 +65,14 @@ def test_one_process_serves_a_tokenizer_and_ends_with_it():
 
 
 @pytest.mark.parametrize("change, said", CASES["tokenizers"].values(), ids=CASES["tokenizers"])
-def test_a_tokenizer_that_grows_or_hangs_is_refused(tmp_path, change, said):
+def test_a_tokenizer_that_grows_or_hangs_is_refused(limit, tmp_path, change, said):
+  if "more than" in said: limit(1)
   tokenizer.characters("abcdeq@?0x").save(tmp_path)
   file = tmp_path / "tokenizer.json"
   file.write_text(json.dumps(json.loads(file.read_text()) | change))
-  begin = time.monotonic()
   with pytest.raises(ValueError, match="tokenizer.json: the tokenizer cannot be read: ") as e:
     tokenizer.load(tmp_path)
   assert re.search(said, str(e.value)), e.value
-  assert time.monotonic() < begin + 15
 
 
 @pytest.mark.parametrize("name, data, said", [

@@ -40,7 +40,7 @@ SHARES = (0, 0.3, 0.9)
 
 
 @contextlib.contextmanager
-def limits(megabytes=400, seconds=10):
+def limits(megabytes=400, seconds=100):
   """More memory is a MemoryError, more time a TimeoutError: neither is a ValueError."""
   def late(*_): raise TimeoutError
   old = resource.getrlimit(resource.RLIMIT_AS)

@@ -9,8 +9,8 @@ from tests.io import hub_stub
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 CHAIN = ROOT / "configs" / "models" / "chain"
-FILES = {p.name: p.read_bytes() for p in CHAIN.iterdir()}
-OTHERS = {"pytorch_model.bin": b"pickle", "onnx/model.safetensors": b"x", "README.md": b"#",
+FILES = {p.name: p.read_bytes() for p in CHAIN.iterdir()} | {"README.md": b"#"}
+OTHERS = {"pytorch_model.bin": b"pickle", "onnx/model.safetensors": b"x",
           "consolidated.safetensors": b"x" * 20_000}
 MAIN, OLDER = hub_stub.COMMITS["main"], hub_stub.COMMITS["older"]
 SIZE = len(FILES["model.safetensors"])

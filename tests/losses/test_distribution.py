@@ -127,3 +127,65 @@ def test_lp_reg_without_candidates_is_ppo():
     ppo, _ = policy.ppo_clip(logps_BT, old_BT, a, MASK, clip_low=1., clip_high=9.)
     got, _ = distribution.lp_reg(logps_BT, old_BT, proxy_BT, a, MASK, fraction=fraction)
     np.testing.assert_array_equal(got, ppo)
+
+
+def distrl_of(all_BTV, old_BTV, prm_BTV, ref_BTV, tokens_BT, a_BT, learn_BT, beta=2., **options):
+  """The loss, with the log-probs of the drawn tokens taken from those of all tokens."""
+  drawn = lambda x: jnp.take_along_axis(jnp.asarray(x), tokens_BT[..., None], axis=2)[..., 0]
+  return distribution.distrl(drawn(all_BTV), drawn(old_BTV), all_BTV, old_BTV, prm_BTV, ref_BTV,
+                             drawn(prm_BTV), drawn(ref_BTV), a_BT, learn_BT, beta, **options)
+
+
+def test_distrl_by_hand():
+  # One completion of three tokens; the reference is uniform over 4, beta 2.
+  #   log-ratios of the drawn tokens: log 2, -log 2, log 2; V = 2 log 2 (1, 0, 1)
+  #   sigma_V = 2 log 2 sqrt(2) / 3, so that A(v) = 3/sqrt(2) log2(pi_phi / pi_ref)(v)
+  old_BTV = np.log([[[.5, .3, .15, .05]] * 3])
+  prm_BTV = np.log([[[.5, .125, .25, .125]] * 3])
+  ref_BTV = np.log(np.full((1, 3, 4), .25))
+  ratio_BTV = np.array([[[1.1, .9, 1., 1.], [.9, 1.5, .2, 3.], [1., 1., 1., 1.]]])
+  tokens_BT, a_BT = jnp.array([[0, 1, 0]]), np.array([[1., -1., 2.]])
+  learn_BT = np.ones((1, 3), bool)
+  args = old_BTV + np.log(ratio_BTV), old_BTV, prm_BTV, ref_BTV, tokens_BT, a_BT, learn_BT
+  unit = 3 / np.sqrt(2)
+  # Token 1: A = (1, -1, 0) unit on tokens of p >= .1. Token 2: the same, ratio .9, 1.5 -> of A < 0
+  # the unclipped. Token 3 is the last. The fourth token of the vocabulary is unlikely.
+  others_BT = -unit * np.array([[.5 * 1.1 - .3 * .9, .5 * .9 - .3 * 1.5, 0]])
+  ppo_BT = -np.array([[1.1, -1.5, 2.]])
+  for alpha in (0., .1, 1.):
+    loss_BT, _ = distrl_of(*args, alpha=alpha, dual_clip=None)
+    np.testing.assert_allclose(loss_BT, ppo_BT + alpha * others_BT, rtol=1e-5)
+  # A wider clip, and the bound where A < 0: 1.5 -> 1.2.
+  loss_BT, _ = distrl_of(*args, alpha=1., clip=.05, dual_clip=1.2)
+  others_BT = -unit * np.array([[.5 * 1.05 - .3 * .95, .5 * .9 - .3 * 1.2, 0]])
+  np.testing.assert_allclose(loss_BT, -np.array([[1.1, -1.2, 2.]]) + others_BT, rtol=1e-5)
+  # With all tokens: the unlikely one has A = -unit.
+  loss_BT, _ = distrl_of(*args, alpha=1., min_p=0., dual_clip=None)
+  np.testing.assert_allclose(loss_BT[0, 0], -1.1 - unit * (.5 * 1.1 - .3 * .9 - .05), rtol=1e-5)
+
+
+def test_distrl_has_the_gradient_of_the_expected_advantage():
+  """By enumeration of the vocabulary: d/dlogits of -alpha sum_v pi(v) A(v), per prefix."""
+  logits_BTV, prm_BTV, ref_BTV = (jnp.asarray(DRAW.normal(size=(2, 3, 5)), jnp.float32)
+                                  for _ in range(3))
+  logps = lambda x: jax.nn.log_softmax(x)
+  old_BTV, prm_BTV, ref_BTV = logps(logits_BTV), logps(prm_BTV), logps(ref_BTV)
+  learn_BT = np.array([[True, True, True], [True, True, False]])
+  tokens_BT, zeros_BT = jnp.array([[0, 1, 2], [3, 4, 0]]), jnp.zeros((2, 3))
+  loss = lambda x: jnp.sum(distrl_of(logps(x), old_BTV, prm_BTV, ref_BTV, tokens_BT, zeros_BT,
+                                     learn_BT, alpha=.3, min_p=0., value_std_B=jnp.ones(2))[0])
+  probs_BTV, a_BTV = np.exp(old_BTV), 2 * np.asarray(prm_BTV - ref_BTV)
+  expected_BT1 = np.sum(probs_BTV * a_BTV, axis=2, keepdims=True)
+  counts_BT1 = np.array([[1, 1, 0], [1, 0, 0]])[..., None]  # The last token of each is left out.
+  np.testing.assert_allclose(
+      jax.grad(loss)(logits_BTV), -.3 * counts_BT1 * probs_BTV * (a_BTV - expected_BT1), atol=1e-5)
+
+
+def test_distrl_of_tokens_that_cannot_be_drawn():
+  """-inf on a token, in all four models, is no NaN in value or gradient."""
+  all_BTV = np.log(np.array([[[.5, .5, 0.]] * 2]), where=[[[True, True, False]] * 2],
+                   out=np.full((1, 2, 3), -np.inf))
+  args = all_BTV, all_BTV, all_BTV, jnp.array([[0, 1]]), np.ones((1, 2)), np.ones((1, 2), bool)
+  loss = lambda x: jnp.sum(distrl_of(x, *args, alpha=1., min_p=0.)[0])
+  value, grad = jax.value_and_grad(loss)(all_BTV)
+  assert np.isfinite(value) and np.isfinite(grad).all()

@@ -66,7 +66,7 @@ def _obeying(**attributes):
   return fn
 
 
-hasty, patient = _obeying(timeout_s=0.5), _obeying(timeout_s=60.0)
+hasty, patient = _obeying(timeout_s=1.0), _obeying(timeout_s=60.0)
 calm, untried = _obeying(is_bounded=True), _obeying(is_tried=False)
 
 

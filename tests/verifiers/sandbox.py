@@ -13,7 +13,7 @@ from rlx.verifiers import errors
 from rlx.verifiers.sandbox import sandbox
 
 
-LIMITS = dict(cpu_s=2, total_s=5, memory_mb=512, unsafe=False)
+LIMITS = dict(cpu_s=10, total_s=60, memory_mb=512, unsafe=False)
 
 
 @functools.cache

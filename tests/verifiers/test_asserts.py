@@ -64,7 +64,7 @@ def test_a_result_that_makes_a_test_slow_fails_it():
     start = time.monotonic()
     assert code_tests.fraction(sandbox.prompt([case["test"]], total_s=0.6),
                                f"def f(x): return {case['returned']}") == 0.0, case
-    assert time.monotonic() - start < 15, case
+    assert time.monotonic() - start < 60, case
 
   sandbox.at_once(check, CASES["slow"])
 

@@ -67,7 +67,7 @@ def names(tmp_path_factory):
                     HOST=os.getpid(), PORT=server.getsockname()[1])
       yield "".join(f"{name} = {value!r}\n" for name, value in values.items())
       with pytest.raises(BlockingIOError): server.accept()
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     while (left := children() - known) and time.monotonic() < end: time.sleep(0.01)
     after = outside()
   finally:
@@ -102,12 +102,12 @@ def test_no_attack_leaks_or_earns(family, names, request):
     short = dict(total_s=0.5 if name in CASES["endless"] else 1.0)
     if is_long: assert code_tests.fraction(sandbox.prompt(TESTS, **short), source) == 0.0, name
     printed, ends_well = sandbox_lib.output(source, b"3\n", **limits | short)
-    assert time.monotonic() - start < 15, name
+    assert time.monotonic() - start < 60, name
     assert b"LEAK" not in printed and not (ends_well and CANARY.encode() in printed), name
 
   if is_soak or family in ALONE: sandbox.at_once(check, FAMILIES[family])
   else:
-    printed = printed_by_all(FAMILIES[family], names + BEFORE, **limits | dict(total_s=10))
+    printed = printed_by_all(FAMILIES[family], names + BEFORE, **limits)
     assert b"LEAK" not in printed and CANARY.encode() not in printed, printed.decode()
 
 
@@ -120,7 +120,7 @@ def test_no_attack_leaks_from_a_user_namespace(family, names, monkeypatch):
   monkeypatch.setattr(sandbox_lib, "_PYTHON", os.path.realpath("/usr/bin/python3"))
   monkeypatch.setattr(sandbox_lib, "_bind_readable", sandbox_lib._bind_readable.__wrapped__)
   monkeypatch.setattr(sys, "base_prefix", "/usr")
-  limits = sandbox.LIMITS | dict(cpu_s=2, total_s=10)
+  limits = sandbox.LIMITS | dict(cpu_s=2)
   attacks = FAMILIES[family] | dict(user="print(os.getuid())")
   try:
     printed = printed_by_all(attacks, names + BEFORE, **limits)
@@ -189,7 +189,7 @@ KILLS = textwrap.dedent("""
       while how == "bwrap" and not children(launcher): time.sleep(0.0005)
       time.sleep((0.6 if i % 5 == 0 else 0.04) * rng.random())  # Also long after the start.
       os.kill(launcher if how == "launcher" else int(children(launcher)[0]), 9)
-      end = time.monotonic() + 10
+      end = time.monotonic() + 60
       while True:
         try: pid, _ = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError: break
@@ -218,4 +218,4 @@ def test_nothing_of_a_late_program_is_left_when_its_run_returns(source, names):
   """Not even for the moment in which the next one would share its user's threads with it."""
   before, start = children(), time.monotonic()
   assert not sandbox_lib.output(source, b"", **sandbox.LIMITS | dict(total_s=0.5))[1]
-  assert children() == before and time.monotonic() - start < 5
+  assert children() == before and time.monotonic() - start < 50  # Of 60.

@@ -23,7 +23,7 @@ def test_no_attack_passes_a_test(family, request):
     for test in tests:
       start = time.monotonic()
       assert code_tests.fraction(sandbox.prompt([test]), CASES["before"] + source) == 0.0, name
-      assert time.monotonic() - start < 15, name
+      assert time.monotonic() - start < 60, name
 
   sandbox.at_once(check, list(enumerate(FAMILIES[family].items())))
 
@@ -31,7 +31,7 @@ def test_no_attack_passes_a_test(family, request):
 @sandbox.needed
 def test_what_is_attacked_can_be_passed():
   assert code_tests.inspect([sandbox.prompt(CASES["tests"][:1])]) == [(None, None)]
-  prompt = sandbox.prompt(CASES["tests"], total_s=120.0)
+  prompt = sandbox.prompt(CASES["tests"], test_s=10, total_s=120.0)
   assert code_tests.passed(prompt, CASES["before"] + CASES["right"]) == 1.0
 
 
@@ -78,14 +78,14 @@ def test_inside_are_the_solution_and_one_call_with_its_arguments():
            "def check(candidate):\n  'CANARY-00005'\n"
            "  assert candidate(1, y=['CANARY-00006']) == ['00006']",
            "assert f('CANARY-00007') and f(0) == [] or 'CANARY-00008' in f(2)"]
-  prompt = sandbox.prompt(tests, meta=dict(entry_point="f"), test_s=4, total_s=60.0)
+  prompt = sandbox.prompt(tests, meta=dict(entry_point="f"), test_s=10, total_s=60.0)
   assert code_tests.fraction(prompt, CASES["inventory"]) == 1.0
 
 
 def of_row(row):
   """Returns the prompt of a row of code_forms.jsonl."""
   keys = row.keys() & {"entry_point", "test_setup_code"}
-  return sandbox.prompt(row["tests"], meta={k: row[k] for k in keys})
+  return sandbox.prompt(row["tests"], meta={k: row[k] for k in keys}, test_s=10, total_s=60.0)
 
 
 @sandbox.needed

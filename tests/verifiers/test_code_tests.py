@@ -26,7 +26,7 @@ both = pytest.mark.parametrize("unsafe", [pytest.param(False, marks=sandbox.need
 
 
 def prompt(*tests, **options):
-  return sandbox.prompt(tests, **dict(test_s=2, total_s=20.0) | options)
+  return sandbox.prompt(tests, **dict(test_s=10, total_s=60.0) | options)
 
 
 @both
@@ -66,7 +66,11 @@ def test_solutions(unsafe):
     ("So:\n```\nf = 1\n```", "f = 1"), ("Answer\n```\nf = 1\n```", "f = 1"),
     # Between other marks.
     ("I see.\n<answer>\nf = 1\n</answer>", "f = 1"), ("f = 1\n[DONE]\n\n[BEGIN]\ng", "f = 1"),
-    ("[BEGIN]\n  f\n[DONE]", "  f"), ("<answer>\n```\nf\n```</answer>", "f")])
+    ("[BEGIN]\n  f\n[DONE]", "  f"), ("<answer>\n```\nf\n```</answer>", "f"),
+    # Between prose, without marks.
+    ("Here it is.\n\nimport g\n\na = 1\ndef f(x):\n  return a\n\nIt returns a.",
+     "import g\n\na = 1\ndef f(x):\n  return a\n"),
+    ("I see.\nf = 1\nIt is right.", "f = 1"), ("I see.\ng = 1\nNo f.", "I see.\ng = 1\nNo f.")])
 def test_which_code_of_a_completion_is_the_solution(text, code):
   assert _solution.find(text, ["f"]) == code
 
@@ -81,13 +85,13 @@ def test_to_find_the_solution_takes_linear_time():
   start = time.process_time()
   for line in ("```", "```py\n'''\n```", "''' \"", "```py\n\\'''\n```", "<think>", "a\"", "```py"):
     _solution.find(f"{line}\n" * 20000, ["f"])
-  assert time.process_time() - start < 20
+  assert time.process_time() - start < 60
 
 
 def of_case(line):
   """A row of code_cases.jsonl, in which <1e5000> is that number, and its prompt."""
   row = json.loads(re.sub(r"<1e(\d+)>", lambda m: "1" + "0" * int(m[1]), line))
-  code = dict(unsafe=False, test_s=4, test_mb=512, total_s=30.0)
+  code = dict(unsafe=False, test_s=10, test_mb=512, total_s=120.0)
   return row, types.SimpleNamespace(
       text=row.get("question", ""), meta=dict(row.get("meta", {}), tests=row["tests"], code=code))
 
@@ -156,7 +160,7 @@ def test_attacks_touch_no_other_verdict():
   good = f"f = lambda x: {CANARY!r}\nif __name__ == '__main__': print(f(3))"
   texts = [good, attack("signals", "kill_parent"), good, CALLS + CHEATS["memory"],
            attack("processes", "fork_bomb"), good]
-  with contextlib.closing(pool_lib.Pool(2, timeout_s=15.0)) as pool:
+  with contextlib.closing(pool_lib.Pool(2, timeout_s=100.0)) as pool:
     assert pool.verify([prompt(*TESTS)] * 6, texts).tolist() == [1, 0, 1, 0, 0, 1]
     assert not pool.errors
 
@@ -180,12 +184,11 @@ def replace_bwrap(monkeypatch, tmp_path):
     ("echo; echo 'no room' >&2; printf '?'", "no room")])
 def test_a_sandbox_that_cannot_start_is_no_verdict(monkeypatch, replace_bwrap, program, message):
   replace_bwrap(program)
-  monkeypatch.setattr(sandbox_lib, "_START_S", 1.0)
-  monkeypatch.setattr(sandbox_lib, "_END_S", 0.1)
+  if "within" in message: monkeypatch.setattr(sandbox_lib, "_START_S", 1.0)
   start = time.monotonic()
   with pytest.raises(errors.Unknown, match="did not start: " + message):
     code_tests.passed(prompt(*TESTS), "x = 1")
-  assert time.monotonic() - start < 5
+  assert time.monotonic() - start < 50  # Of a minute's sleep.
 
 
 @pytest.mark.parametrize("unsafe", [False, True])
@@ -238,11 +241,13 @@ def test_without_bubblewrap_the_run_stops(monkeypatch):
 def test_no_test_is_run_after_the_first_that_fails_and_time_is_shared(tmp_path):
   log = tmp_path / "log"
   tests = ["assert f(1) == 2"] + ["assert f(1) == 1"] * 4
-  slow = f"import time\ntime.sleep(0.8)\nopen({str(log)!r}, 'a').write('x')\nf = lambda x: x"
-  assert code_tests.passed(prompt(*tests, unsafe=True), slow) == 0.0 and log.read_text() == "x"
-  # The first fails, one or two pass, the others have no time left.
-  shares_time = prompt(*tests, unsafe=True, total_s=2.8)
-  assert 0.2 <= code_tests.fraction(shares_time, slow) <= 0.4
+  source = f"open({str(log)!r}, 'a').write('x')\nf = lambda x: x"
+  assert code_tests.passed(prompt(*tests, unsafe=True), source) == 0.0 and log.read_text() == "x"
+  # The first fails and one or more pass; the third takes the time of all that are left.
+  log.unlink()
+  slow = source + f"\nimport os, time\nif os.path.getsize({str(log)!r}) == 3: time.sleep(60)"
+  shares_time = prompt(*tests, unsafe=True, test_s=60, total_s=5.0)
+  assert code_tests.fraction(shares_time, slow) == 0.2 and log.read_text() == "xxx"
 
 
 def test_rows_of_a_file_carry_tests():

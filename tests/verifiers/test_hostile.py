@@ -76,7 +76,7 @@ def prompt(path):
 
 
 def options(total_s):
-  return dict(judge=JUDGE, code=dict(unsafe=False, test_s=1, test_mb=256, total_s=total_s))
+  return dict(judge=JUDGE, code=dict(unsafe=False, test_s=4, test_mb=256, total_s=total_s))
 
 
 def test_every_verifier_is_attacked():
@@ -196,7 +196,7 @@ def test_hostile_completions_cost_no_other_verdict(request, capsys):
   paths = [p for p in GOOD if p not in OF_STEPS and not p.startswith("code_tests") and works(p)]
   heavy = [p for p in GOOD if p.startswith("code_tests") and p not in OF_STEPS
            and works(p)] or paths
-  pool = pool_lib.Pool(2, timeout_s=1.0, memory_gb=1.0, options=options(0.8))
+  pool = pool_lib.Pool(2, timeout_s=5.0, memory_gb=1.0, options=options(4.0))
   drawn, known, verdicts, start = [], {}, [], time.monotonic()
   try:
     while len(drawn) < n:  # In batches, as a run has them.
@@ -221,4 +221,4 @@ def test_hostile_completions_cost_no_other_verdict(request, capsys):
   assert sum(pool.errors.values()) == np.isnan(verdicts).sum()
   assert pool.failures["timeout"] + pool.failures["crash"] <= pool.recycled / 2  # Two tries.
   # A late completion costs its deadline and a new worker.
-  assert seconds < 60 + 10 * pool.recycled + 0.2 * n
+  assert seconds < 300 + 30 * pool.recycled + n

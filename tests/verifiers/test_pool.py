@@ -42,12 +42,17 @@ def verify(pool, texts, *args):
   return pool.verify([prompt(*args)] * len(texts), texts)
 
 
+def hasty_if(hangs):
+  """`obey` with a deadline of a second for what hangs, so that all else may take what it needs."""
+  return "hostile.hasty" if hangs else "hostile.obey"
+
+
 def test_what_a_completion_causes_is_0_for_it_alone(make):
-  pool = make(2, timeout_s=0.5, memory_gb=2.0)
+  pool = make(2, timeout_s=60.0, memory_gb=2.0)
   texts = ["yes", "loop", "no", "exit", "yes", "raise", "segfault", "recurse", "nan",
            "two", "memory", "regex", "none", "unknown", "no", "yes"]
-  np.testing.assert_array_equal(
-      verify(pool, texts), [1, 0, 0, 0, 1, 0, 0, 0, nan, 0, 0, 0, 0, nan, 0, 1])
+  verdicts = pool.verify([prompt(hasty_if(text in ("loop", "regex"))) for text in texts], texts)
+  np.testing.assert_array_equal(verdicts, [1, 0, 0, 0, 1, 0, 0, 0, nan, 0, 0, 0, 0, nan, 0, 1])
   assert pool.failures == dict(timeout=2, crash=2, exception=4, memory=1)
   assert pool.errors == dict(unknown=2) and pool.last_error == "no endpoint"
   assert pool.take_failed_share() == 9 / 16
@@ -59,7 +64,7 @@ def test_the_best_verdict_of_several_accepted_answers_counts(make):
   """Unknown where one of them is and none is right; in workers as in this process."""
   p = records.Prompt("p", "?", "1/2", "math_answer.final", answers=("1/2", "a half", "x^2"))
   texts = ["it is \\boxed{0.5}", "\\boxed{a half}", "\\boxed{x*x}", "\\boxed{3}"]
-  assert make(1, timeout_s=5.0).verify([p] * 4, texts).tolist() == [1, 1, 1, 0]
+  assert make(1, timeout_s=60.0).verify([p] * 4, texts).tolist() == [1, 1, 1, 0]
   def share(prompt, text):
     if prompt.answer == "x^2" and text == "?": return nan
     return len(set(prompt.answer) & set(text)) / len(set(prompt.answer))
@@ -70,7 +75,7 @@ def test_the_best_verdict_of_several_accepted_answers_counts(make):
 
 def test_a_reference_that_never_ends_may_come_first(make, monkeypatch):
   monkeypatch.setattr(pool_lib, "_FIRST_S", 1.0)
-  pool = make(1, timeout_s=0.5)
+  pool = make(1, timeout_s=1.0)
   prompts = [prompt(answer="sleep"), prompt(answer="sleep"), prompt(answer="exit"), prompt()]
   verdicts = pool.verify(prompts, ["no", "sleep", "exit", "yes"])
   np.testing.assert_array_equal(verdicts, [0, nan, nan, 1])
@@ -78,16 +83,17 @@ def test_a_reference_that_never_ends_may_come_first(make, monkeypatch):
 
 
 def test_where_the_reference_fails_in_the_same_way_it_is_unknown(make):
-  pool, kinds = make(3, timeout_s=0.5, memory_gb=2.0), ["exit", "sleep", "memory", "raise", "two"]
+  pool, kinds = make(3, timeout_s=60.0, memory_gb=2.0), ["exit", "sleep", "memory", "raise", "two"]
   # The other prompt's completion shows that the worker is none the worse.
-  prompts = [prompt(answer=answer) for text in kinds for answer in ("yes", text, text, "yes")]
+  prompts = [prompt(hasty_if(text == "sleep"), answer)
+             for text in kinds for answer in ("yes", text, text, "yes")]
   texts = [text for kind in kinds for text in (kind, kind, "no", "yes")]
   np.testing.assert_array_equal(pool.verify(prompts, texts), [0, nan, 0, 1] * len(kinds))
   assert pool.failures == pool.errors == dict(crash=1, timeout=1, memory=1, exception=2)
 
 
 def test_a_reference_that_fails_in_another_way_does_not_excuse_a_completion(make):
-  pool = make(1, timeout_s=10.0)
+  pool = make(1, timeout_s=60.0)
   np.testing.assert_array_equal(verify(pool, ["exit", "raise"], "hostile.obey", "raise"), [0, nan])
   # If the reference is unknown, nobody knows what a right completion would do.
   np.testing.assert_array_equal(verify(pool, ["exit"], "hostile.obey", "unknown"), [nan])
@@ -95,21 +101,21 @@ def test_a_reference_that_fails_in_another_way_does_not_excuse_a_completion(make
 
 
 def test_a_reference_is_checked_once(make, tmp_path):
-  pool, log = make(1, timeout_s=10.0), tmp_path / "log"
+  pool, log = make(1, timeout_s=60.0), tmp_path / "log"
   np.testing.assert_array_equal(verify(pool, ["raise"] * 4, "hostile.listed", str(log)), [0] * 4)
   # Once when the verifier is loaded, once for the first of the failures.
   assert log.read_text().split() == [str(log), "raise", str(log), "raise", "raise", "raise"]
 
 
 def test_what_fails_untried_is_unknown(make):
-  pool = make(1, timeout_s=0.5)
+  pool = make(1, timeout_s=2.0)
   np.testing.assert_array_equal(
       verify(pool, ["exit", "raise", "sleep", "yes"], "hostile.untried"), [nan, nan, nan, 1])
   assert pool.errors == dict(crash=1, exception=1, timeout=1) and not pool.failures
 
 
 def test_limits_of_a_verifier(make):
-  pool = make(1, timeout_s=30.0, memory_gb=4.0)
+  pool = make(1, timeout_s=60.0, memory_gb=4.0)
   # Packages and earlier completions do not count: 400 MB fit again and again.
   np.testing.assert_array_equal(
       verify(pool, ["400", "keep 300", "400", "600", "400"], "hostile.take", "1"), [1, 1, 1, 0, 1])
@@ -117,15 +123,16 @@ def test_limits_of_a_verifier(make):
   assert pool.failures == dict(memory=1) and pool.recycled == 2  # Twice for the first 600 MB.
   start = time.monotonic()
   np.testing.assert_array_equal(verify(pool, ["sleep", "yes"], "hostile.hasty"), [0, 1])
-  assert pool.failures == dict(memory=1, timeout=1) and time.monotonic() - start < 10
+  assert pool.failures == dict(memory=1, timeout=1) and time.monotonic() - start < 30
 
 
 def test_the_smaller_limit_counts(make):
-  pool = make(1, timeout_s=0.2, memory_gb=0.25)
-  np.testing.assert_array_equal(verify(pool, ["400"], "hostile.take", "1"), [0])
+  small, hasty = make(1, timeout_s=60.0, memory_gb=0.25), make(1, timeout_s=0.5)
+  np.testing.assert_array_equal(verify(small, ["400"], "hostile.take", "1"), [0])
   start = time.monotonic()
-  np.testing.assert_array_equal(verify(pool, ["sleep"], "hostile.patient"), [0])
-  assert pool.failures == dict(memory=1, timeout=1) and time.monotonic() - start < 10
+  np.testing.assert_array_equal(verify(hasty, ["sleep"], "hostile.patient"), [0])
+  assert small.failures == dict(memory=1) and hasty.failures == dict(timeout=1)
+  assert time.monotonic() - start < 60  # Of one try.
 
 
 LINE = b"[3, 1.0, null, null, {}]\n"  # A reply to a worker's third request, its first completion.
@@ -152,19 +159,19 @@ def test_what_is_no_reply_is_a_crash(make, tmp_path):
       b"x" * (2**22 + 1), b"[3, 1.0, null, null, []]\n", b'[3, 1.0, null, null, {"a/b": "1"}]\n',
       *pickles, *framed)
   assert pool_lib._read(LINE, 3) and [pool_lib._read(line, 3) for line in lines] == [None] * 29
-  pool, texts = make(3, timeout_s=10.0), say(*lines[4:6], *lines[16:17], *lines[20:23], framed[1])
+  pool, texts = make(3, timeout_s=60.0), say(*lines[4:6], *lines[16:17], *lines[20:23], framed[1])
   np.testing.assert_array_equal(verify(pool, [*texts, "yes"]), [0] * len(texts) + [1])
   assert pool.failures == dict(crash=len(texts)) and not (tmp_path / "here").exists()
 
 
 def test_half_a_reply_does_not_stop_the_clock(make):
-  pool, start = make(1, timeout_s=0.5), time.monotonic()
+  pool, start = make(1, timeout_s=1.0), time.monotonic()
   np.testing.assert_array_equal(verify(pool, [*say(LINE[:-1]), "yes"]), [0, 1])
-  assert pool.failures == dict(timeout=1) and time.monotonic() - start < 10
+  assert pool.failures == dict(timeout=1) and time.monotonic() - start < 60  # Of one try.
 
 
 def test_a_worker_that_does_not_read_does_not_stop_the_clock(make):
-  pool = make(1, timeout_s=1.0)
+  pool = make(1, timeout_s=3.0)
   verify(pool, ["yes"])
   os.kill(pool._workers[0].process.pid, signal.SIGSTOP)
   np.testing.assert_array_equal(verify(pool, ["x" * 10_000_000, "yes"]), [0, 1])
@@ -178,7 +185,7 @@ def test_what_kills_workers_costs_no_verdict(make, monkeypatch, tmp_path, reques
   started, popen, rng = [], subprocess.Popen, random.Random(0)
   monkeypatch.setattr(process.subprocess, "Popen", lambda *args, **kwargs: (
       started.append(popen(*args, **kwargs)) or started[-1]))
-  pool, begin = make(2, timeout_s=20.0), time.monotonic()
+  pool, begin = make(2, timeout_s=60.0), time.monotonic()
   for batch in range(0, 2 * n, 42):
     texts = [f"die {tmp_path}/{batch + i} {i // 2} {rng.random() / 500}"
              if i % 2 else rng.choice(["yes", "no"]) for i in range(42)]
@@ -234,7 +241,7 @@ def test_without_workers_only_bounded_verifiers_run(make, verifier):
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_verdicts_are_in_order_whatever_the_verifier(make, workers):
-  pool = make(workers, timeout_s=10.0)
+  pool = make(workers, timeout_s=60.0)
   prompts = [records.Prompt(str(i), "3M5=", "5", ["hostile.calm", "chain.answer"][i % 2])
              for i in range(40)]
   texts = [["5", "6", "5#5", "5#4"][i % 4] for i in range(40)]
@@ -248,7 +255,7 @@ def test_verdicts_are_in_order_whatever_the_verifier(make, workers):
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_steps_are_judged_one_by_one(make, workers):
-  pool = make(workers, timeout_s=10.0)
+  pool = make(workers, timeout_s=60.0)
   prompts = [prompt("hostile.steps")] * 4 + [prompt("hostile.steps", "raise")]
   assert pool.verify_lists(prompts, ["yes;no", "yes;raise", "nan", "", "raise"]) == [
       [1.0, 0.0], 0.0, [], [0.0], []]
@@ -260,7 +267,7 @@ def test_steps_are_judged_one_by_one(make, workers):
 
 
 def test_in_process_exceptions_are_0(make):
-  pool = make(0, timeout_s=10.0)
+  pool = make(0, timeout_s=60.0)
   np.testing.assert_array_equal(
       verify(pool, ["yes", "raise", "no", "nan", "two", "recurse", "unknown"], "hostile.calm"),
       [1, 0, 0, nan, 0, 0, nan])
@@ -272,22 +279,23 @@ def test_in_process_exceptions_are_0(make):
 def test_odd_texts_are_wrong_not_fatal(make):
   odd = ["", "\0", "5\0#5", "\ud800", "5#5" * 300_000, "9" * 1_000_000, "\\boxed{" * 2000,
          "\\boxed", "\\boxed{}", "٣", "{" * 1_000_000, "answer" + " " * 1_000_000]
-  pool, boxed = make(1, timeout_s=20.0), r"\boxed{72}"
+  pool, boxed = make(1, timeout_s=60.0), r"\boxed{72}"
   for verifier, answer, good in [("chain.answer", "5", "5#5"), ("format.boxed", "", boxed),
                                  ("math_answer.boxed", "72", boxed),
                                  ("math_answer.final", "72", "72")]:
     prompts = [records.Prompt("p", "3M5=", answer, verifier)] * 13
     np.testing.assert_array_equal(pool.verify(prompts, [*odd, good]), [0] * 12 + [1], verifier)
-  assert not pool.errors + pool.failures
+  # They may be late as well: math_answer takes at most 2 s.
+  assert not pool.errors and set(pool.failures) <= {"timeout"}
 
 
 def test_a_late_worker_takes_its_children_along(make):
-  pool = make(1, timeout_s=0.5)
-  verify(pool, ["yes"])
+  pool = make(1, timeout_s=60.0)
+  verify(pool, ["yes"], "hostile.hasty")
   session = pool._workers[0].process.pid
-  np.testing.assert_array_equal(verify(pool, ["child", "yes"]), [0, 1])
+  np.testing.assert_array_equal(verify(pool, ["child", "yes"], "hostile.hasty"), [0, 1])
   assert pool.failures == dict(timeout=1) and pool.recycled == 2  # It was tried twice.
-  for _ in range(50):
+  for _ in range(600):
     if not processes_of_sessions({session}): return
     time.sleep(0.1)
   pytest.fail("the verifier's child outlived it")
@@ -298,18 +306,18 @@ def test_a_late_worker_that_nobody_kills_ends_by_itself():
   worker = process.Process("rlx.verifiers._worker", 4.0)
   own = types.SimpleNamespace(verifier="own", answer="yes", meta={})
   try:
-    worker.ask(20.0, "load", "own", pickle.dumps(hostile.obey))
-    assert json.loads(worker.ask(0.5, "run", own, "yes")[0])[1] == 1.0
-    time.sleep(2.2)  # One that waits for requests has no deadline.
+    worker.ask(100.0, "load", "own", pickle.dumps(hostile.obey))
+    assert json.loads(worker.ask(1.0, "run", own, "yes")[0])[1] == 1.0
+    time.sleep(3.2)  # One that waits for requests has no deadline.
     assert worker.process.poll() is None
     assert worker.ask(0.1, "run", own, "regex")[1] == "timeout"
-    assert worker.process.wait(20) == -signal.SIGALRM
+    assert worker.process.wait(100) == -signal.SIGALRM
   finally:
     worker.kill()
 
 
 def test_a_worker_lost_while_idle_costs_no_verdict(make):
-  pool = make(1, timeout_s=10.0)
+  pool = make(1, timeout_s=60.0)
   verify(pool, ["yes"])
   pool._workers[0].process.kill()
   pool._workers[0].process.wait()
@@ -323,18 +331,24 @@ def test_an_interrupt_ends_the_workers_at_once(make, request):
   request.addfinalizer(lambda: signal.signal(signal.SIGINT, old))
   pool, start = make(2, timeout_s=60.0), time.monotonic()
   verify(pool, ["yes", "yes"])
-  children = [worker.process for worker in pool._workers]
-  threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+  workers = list(pool._workers)
+  children, asked = [w.process for w in workers], [w.number for w in workers]
+
+  def interrupt():  # Once both sleep.
+    while any(w.number == n for w, n in zip(workers, asked)): time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
+
+  threading.Thread(target=interrupt, daemon=True).start()
   with pytest.raises(KeyboardInterrupt): verify(pool, ["sleep"] * 6)
   assert all(child.poll() is not None for child in children)
-  assert time.monotonic() - start < 20 and not processes_of_sessions({p.pid for p in children})
+  assert time.monotonic() - start < 60 and not processes_of_sessions({p.pid for p in children})
 
 
 def test_old_and_exhausted_workers_are_recycled(make, monkeypatch):
   # Requests: to load the verifier, to try it, two completions.
   monkeypatch.setattr(process, "LIFE", 4)
   monkeypatch.setattr(process, "WORK", 0)
-  pool = make(1, timeout_s=10.0, memory_gb=2.0)
+  pool = make(1, timeout_s=60.0, memory_gb=2.0)
   verify(pool, ["yes"])
   old = pool._workers[0].process
   np.testing.assert_array_equal(verify(pool, ["no"]), [0])
@@ -345,7 +359,7 @@ def test_old_and_exhausted_workers_are_recycled(make, monkeypatch):
 
 def test_old_workers_that_load_slowly_stay(make, monkeypatch):
   monkeypatch.setattr(process, "LIFE", 4)
-  pool = make(1, timeout_s=10.0)
+  pool = make(1, timeout_s=60.0)
   for _ in range(3): verify(pool, ["yes", "no"])
   assert pool.recycled == 0
 
@@ -369,7 +383,7 @@ def test_a_verifier_reads_the_fields_that_have_no_default():
 
 
 def test_workers_do_not_import_jax(make):
-  assert verify(make(1, timeout_s=10.0), [""], "hostile.has_jax") == [0]
+  assert verify(make(1, timeout_s=60.0), [""], "hostile.has_jax") == [0]
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -379,11 +393,11 @@ def test_workers_do_not_import_jax(make):
     ("hostile.needs_package", "hostile.needs_package.*no_such_package")])
 def test_a_verifier_that_cannot_work_stops_the_run(make, workers, verifier, message):
   with pytest.raises(ValueError, match=message):
-    verify(make(workers, timeout_s=10.0), ["x"], verifier)
+    verify(make(workers, timeout_s=60.0), ["x"], verifier)
 
 
 def test_check_names_rate_and_kinds(make):
-  pool = make(0, timeout_s=10.0)
+  pool = make(0, timeout_s=60.0)
   pool.check(0.0)
   calm = lambda *texts: verify(pool, texts, "hostile.calm")
   calm("yes", "raise", "unknown", "nan")
@@ -400,7 +414,7 @@ def test_check_names_rate_and_kinds(make):
 
 
 def test_a_function_of_a_module_runs_in_a_worker(make):
-  pool = make(1, timeout_s=0.5, functions=dict(own=functools.partial(hostile.elsewhere)))
+  pool = make(1, timeout_s=1.0, functions=dict(own=functools.partial(hostile.elsewhere)))
   for verifier in ("own", "tests.verifiers.hostile:elsewhere"):
     np.testing.assert_array_equal(verify(pool, ["", "sleep"], verifier, str(os.getpid())), [1, 0])
   assert pool.failures == dict(timeout=2)
@@ -415,7 +429,7 @@ script.__module__ = "__main__"  # As if this file were run.
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_function_that_cannot_be_sent_runs_here(make, monkeypatch, workers):
   monkeypatch.setattr(sys.modules["__main__"], "script", script, raising=False)
-  pool = make(workers, timeout_s=0.5, functions=dict(
+  pool = make(workers, timeout_s=60.0, functions=dict(
       local=lambda *args: hostile.elsewhere(*args), script=script))
   prompts = [prompt(name, str(os.getpid())) for name in ("local", "hostile.obey", "script")]
   np.testing.assert_array_equal(pool.verify(prompts, ["x"] * 3), [0] * 3)

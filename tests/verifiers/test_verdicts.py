@@ -36,10 +36,10 @@ def test_a_box_without_braces_ends_before_a_full_stop():
 
 @pytest.mark.parametrize("part", ["<", "<think ", "< /", "<think>", "< ", "</think", " "])
 def test_tags_takes_linear_time(part):
-  start = time.monotonic()
+  start = time.process_time()
   assert format_lib.tags(prompt(), part * 100_000) == 0.0
   assert format_lib.tags(prompt(), "<" + " " * 100_000 + part) == 0.0
-  assert time.monotonic() - start < 2
+  assert time.process_time() - start < 20
 
 
 @needs_gym

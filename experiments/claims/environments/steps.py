@@ -57,28 +57,28 @@ def saved(accuracy_IS, other_IS):
 SPARED = tabular.Tree(prompts=16, vocab=4, length=5)
 
 
-def environment(key):
+def environment(key, tree=SPARED):
   """One completion of SPARED in 32 is right: it has five steps, and all of them must be right.
 
   A step is a token and, for methods of episodes, a turn.
   """
-  ok_PNV = right_steps(key, SPARED, 2)
-  right_PL = right_leaves(SPARED, ok_PNV)
+  ok_PNV = right_steps(key, tree, 2)
+  right_PL = right_leaves(tree, ok_PNV)
 
   def verify(batch, **_):
     return dict(outcome_B=verdict_B(ok_PNV, batch), **turns.columns(batch))
 
-  return tabular.Environment(verify, SPARED.means(accuracy=right_PL))
+  return tabular.Environment(verify, tree.means(accuracy=right_PL))
 
 
-def curve(c, *, steps=240):
+def curve(c, *, steps=240, tree=SPARED):
   """Returns an arm: a function from (seeds, rates) to (accuracy_IS in `environment`, its mean).
 
   The learning rate of the PRM is twice the policy's at a beta of 1/2, and changes with beta so
   that small updates move its log-odds equally far.
   """
   def arm(seeds, rates):
-    metrics, _ = tabular.train(c, SPARED, environment, seeds=seeds, lr=rates,
+    metrics, _ = tabular.train(c, tree, lambda key: environment(key, tree), seeds=seeds, lr=rates,
                                prm_lr=rates / 2 / c.prm.beta**2, steps=steps)
     return metrics["accuracy"], metrics["accuracy"].mean(axis=1)
   return arm

