@@ -289,7 +289,8 @@ def join_votes(verdicts: Sequence[float], vote: str) -> float:
   if vote == "majority":
     more = sum((v > 0.5) - (v < 0.5) for v in verdicts)
     return 0.5 + ((more > 0) - (more < 0)) / 2
-  return dict(mean=statistics.fmean, median=statistics.median, minimum=min)[vote](verdicts)
+  if vote == "minimum": return min(verdicts)
+  return statistics.fmean(verdicts) if vote == "mean" else statistics.median(verdicts)
 
 
 def find_problem(judges: Options, path: str) -> tuple[str, Any, str] | None:

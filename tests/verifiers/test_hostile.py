@@ -51,7 +51,7 @@ ACCEPTED = (
 GOOD = {path: (prompt, text) for prompt, text, paths in ACCEPTED for path in paths.split()}
 GOOD["judge.chat"] = None
 OF_STEPS = ("chain.steps", "chain.recoverable", "chain.checks",
-            "code_tests.tests", "items.verdicts", "judge.rubric")  # Lists, a verdict per step or item.
+            "code_tests.tests", "items.verdicts", "judge.rubric")  # Lists, a verdict for each.
 # What the answer cannot be read from is no verdict.
 RAISES = ("math_answer", "gym_task", "judge", "items")
 # Of an adversary, or whatever hypothesis thinks of: any code point, surrogates too.
