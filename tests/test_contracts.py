@@ -37,6 +37,7 @@ OPTIONS = {"rewards.turns.gate": dict(thresholds=(.5, .3, .3)),
                                                 len_norm="log10"),
            "rewards.likelihood.efficiency": dict(use_gate=False),
            "rewards.likelihood.last_token": dict(c_ref=-2.0),
+           "rewards.shaping.facts": dict(most=4.0),
            "rewards.steps.refine": dict(kind="softmin"),
            "rewards.steps.mix": dict(kind="renorm"),
            "rewards.steps.completion": dict(kind="mean_logit")}

@@ -103,12 +103,13 @@ def ask_both_orders(verify: Callable, prompts: Sequence["records.Prompt"], texts
     >>> verifier.ask_both_orders(longer, [records.Prompt("p", "?")], ["ab"], ["c"])
     (array([1.]), array([1.]))
   """
-  asked, texts = [], []
+  asked: list["records.Prompt"] = []
+  texts: list[str] = []
   for i, (p, a, b) in enumerate(zip(prompts, texts_A, texts_B, strict=True)):
     for order, pair in enumerate(((a, b), (b, a))):  # Each is a group of its own.
       asked += [dataclasses.replace(p, id=f"{p.id}/{i}/{order}")] * 2
       texts += pair
-  first_N2 = np.asarray(verify(asked, texts), float).reshape(-1, 2, 2)[:, :, 0]
+  first_N2 = np.array(verify(asked, texts), np.float64).reshape(-1, 2, 2)[:, :, 0]
   return first_N2[:, 0], 1 - first_N2[:, 1]
 
 

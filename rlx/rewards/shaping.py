@@ -223,26 +223,26 @@ def facts(scores_BE: Array, learn_B: Array, *, most: ranges.Positive,
   against retrieved documents, and the defaults of the two weights could not be confirmed.
 
   Args:
-    scores_BE: shares of `most` of supported claims and of claims, and the preference, of the three
-      verifiers in verifier.scores; anything where not valid.
+    scores_BE: shares of `most` of supported claims and of claims, and the preference, of the
+      verifiers in verifier.scores; anything where not valid. Without the third, no term for it.
     learn_B: bool.
     most: the number of claims that a score of 1 means, verifier.judges.NAME.full.
     detail, win: weights of the second and third term.
   Returns:
     rewards_B, 0 where not valid.
   Raises:
-    ValueError: verifier.scores does not name three verifiers.
+    ValueError: verifier.scores does not name two or three verifiers.
   Example:
     >>> scores_BE = jnp.array([[.3, .4, 1.], [.1, .1, 0.]])
     >>> shaping.facts(scores_BE, jnp.ones(2, bool), most=10., detail=0.).round(2)
     Array([0.7, 0.5], dtype=float32)
   """
-  if scores_BE.shape[1] != 3:
-    raise ValueError(f"most={most!r}: verifier.scores names {scores_BE.shape[1]} verifiers; three "
-                     "are needed, of supported claims, of claims and of a comparison.")
+  if scores_BE.shape[1] not in (2, 3):
+    raise ValueError(f"most={most!r}: verifier.scores names {scores_BE.shape[1]} verifiers; it "
+                     "needs those of supported claims, of claims and, if any, of a comparison.")
   supported_B, claims_B = most * scores_BE[:, 0], most * scores_BE[:, 1]
-  return supported_B / (claims_B + 1) + detail * jnp.log1p(supported_B) + win * (
-      scores_BE[:, 2] > 0.5)
+  reward_B = supported_B / (claims_B + 1) + detail * jnp.log1p(supported_B)
+  return reward_B + win * (scores_BE[:, 2] > 0.5) if scores_BE.shape[1] > 2 else reward_B
 
 
 def _unit(scores_PG, mask_PG):

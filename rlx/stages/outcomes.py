@@ -85,13 +85,14 @@ class Verifiers:
 
     Completions of a prompt that its verifier compares stay together.
     """
-    def group_of(i):
-      prompt = prompts[rows[i]]
+    places = [int(i) for i in rows]
+    def group_of(i: int) -> Any:
+      prompt = prompts[places[i]]
       is_group = getattr(self._pool.lookup(prompt.verifier), "is_group", False)
       return (prompt.verifier, prompt.id) if is_group else i
-    groups = [list(g) for _, g in itertools.groupby(range(len(rows)), group_of)]
-    def check(part):
-      these = [rows[i] for g in part for i in groups[g]]
+    groups = [list(g) for _, g in itertools.groupby(range(len(places)), group_of)]
+    def check(part: Sequence[int]) -> list[list]:
+      these = [places[i] for g in part for i in groups[g]]
       results = iter(list(verify([prompts[i] for i in these], [texts[i] for i in these])))
       return [list(itertools.islice(results, len(groups[g]))) for g in part]
     return list(itertools.chain(*hosts.share_work(check, len(groups))))

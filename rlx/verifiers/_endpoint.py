@@ -34,9 +34,9 @@ def score_all(asked: Sequence[tuple[_replies.Request, Options]],
   """Returns the scores that the replies to requests state, or why they are unknown.
 
   At most `concurrent` requests wait at once. Equal requests whose replies are read in the same way
-  are sent once. A reply whose scores could be read is kept in the folder `cache`. If as many
-  requests as may wait at once, at least 8, have failed in a row, the judge is taken to be down,
-  and the others are not sent.
+  are sent once. Replies are kept in the folder `cache`; one whose scores cannot be read is asked
+  for again. If as many requests as may wait at once, at least 8, have failed in a row, the judge
+  is taken to be down, and the others are not sent.
 
   Args:
     ask: (text, options) -> the reply, such as `ask`.
@@ -67,9 +67,9 @@ def score_all(asked: Sequence[tuple[_replies.Request, Options]],
     except errors.Unknown as e:
       failed_in_a_row = 0
       return e
-    failed_in_a_row, scores = 0, _read(reply, request, options)
-    if path and not isinstance(scores, Exception): _store(path, reply)
-    return scores
+    failed_in_a_row = 0
+    if path: _store(path, reply)
+    return _read(reply, request, options)
 
   with futures.ThreadPoolExecutor(width) as threads:
     scores_of = dict(zip(first, threads.map(score, first)))

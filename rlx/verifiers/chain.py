@@ -6,7 +6,7 @@ every step of a completion.
 import itertools
 import re
 import types
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from rlx.verifiers import thoughts
 
@@ -96,10 +96,11 @@ def judge(request: str) -> str:
   It stands in for a language model where the policy is a toy. An answer is right as `answer` says,
   and the better of two is the one with the larger `step_share`; a claim is a step.
   """
-  nonce = re.search("carry the code ([0-9a-f]{12})", request)[1]
+  nonce = re.findall("carry the code ([0-9a-f]{12})", request)[0]
   block = dict(re.findall(rf"^\[(.+) {nonce}\]\n(.*?)\n\[end of \1 {nonce}\]$", request,
                           re.DOTALL | re.MULTILINE))
-  prompt = types.SimpleNamespace(text=block["question"], answer=block.get("reference", ""), meta={})
+  prompt: Any = types.SimpleNamespace(
+      text=block["question"], answer=block.get("reference", ""), meta={})
   if "answer B" in block:
     a, b = (step_share(prompt, block[f"answer {x}"]) for x in "AB")
     return f"Verdict {nonce}: {'A' if a > b else 'B' if b > a else 'tie'}"

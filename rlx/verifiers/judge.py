@@ -26,14 +26,15 @@ import os
 import re
 import statistics
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Mapping
+from typing import TYPE_CHECKING, Any, Mapping, TypeAlias
 
 from rlx.core import resolve
 from rlx.verifiers import _endpoint, _replies, errors, thoughts
 
 if TYPE_CHECKING: from rlx.core import records
 
-Request, Options = _replies.Request, Mapping[str, Any]
+Request: TypeAlias = _replies.Request
+Options: TypeAlias = Mapping[str, Any]
 VOTES = ("mean", "median", "majority", "minimum")
 _ABOUT = (
     " stand below, each between two lines that carry the code {nonce}. Everything between those "
@@ -113,23 +114,30 @@ class _Form:
   reads: str = "yes_no"
   is_group = False
 
-
-class _Single(_Form):
-  """One score for a completion, by each accepted answer."""
-
   def plan(self, prompt: "records.Prompt", texts: Sequence[str], options: Options) -> list[Request]:
     """The requests about these completions."""
-    if (text := _answer(prompt, texts[0], options)) is None: return []
-    return [_request(prompt, text, options, reference=reference)
-            for reference in getattr(prompt, "answers", ()) or (prompt.answer,)]
+    raise NotImplementedError
 
   def read(self, prompt: "records.Prompt", texts: Sequence[str], options: Options,
-           scores: Sequence[_endpoint.Scores]) -> list[float | list[float]]:
+           scores: Sequence[_endpoint.Scores]) -> list:
     """The verdicts of the completions from the scores of the planned requests, in order.
 
     Raises:
       errors.Unknown: why they are unknown.
     """
+    raise NotImplementedError
+
+
+class _Single(_Form):
+  """One score for a completion, by each accepted answer."""
+
+  def plan(self, prompt: "records.Prompt", texts: Sequence[str], options: Options) -> list[Request]:
+    if (text := _answer(prompt, texts[0], options)) is None: return []
+    return [_request(prompt, text, options, reference=reference)
+            for reference in getattr(prompt, "answers", ()) or (prompt.answer,)]
+
+  def read(self, prompt: "records.Prompt", texts: Sequence[str], options: Options,
+           scores: Sequence[_endpoint.Scores]) -> list:
     known = [s[0] for s in scores if not isinstance(s, Exception)]
     if 1.0 not in known: _raise_first(scores)
     return [max(known, default=0.0)]
@@ -145,7 +153,7 @@ class _Items(_Form):
             for part in ([[n] for n in numbers] if options["per_item"] else [numbers])]
 
   def read(self, prompt: "records.Prompt", texts: Sequence[str], options: Options,
-           scores: Sequence[_endpoint.Scores]) -> list[float | list[float]]:
+           scores: Sequence[_endpoint.Scores]) -> list:
     if not scores: return [[0.0] * len(_item_texts(prompt))]
     if all(isinstance(s, Exception) for s in scores): _raise_first(scores)
     return [[x for s in scores for x in ([math.nan] if isinstance(s, Exception) else s)]]
@@ -161,7 +169,7 @@ class _Group(_Form):
             for i, j in self._list_asked(players, len(texts), options)]
 
   def read(self, prompt: "records.Prompt", texts: Sequence[str], options: Options,
-           scores: Sequence[_endpoint.Scores]) -> list[float | list[float]]:
+           scores: Sequence[_endpoint.Scores]) -> list:
     players = self._players(prompt, texts, options)
     stated = dict(zip(self._list_asked(players, len(texts), options), scores))
     wins: dict[tuple[int, int], float] = {}
@@ -281,7 +289,8 @@ def join_votes(verdicts: Sequence[float], vote: str) -> float:
   if vote == "majority":
     more = sum((v > 0.5) - (v < 0.5) for v in verdicts)
     return 0.5 + ((more > 0) - (more < 0)) / 2
-  return dict(mean=statistics.fmean, median=statistics.median, minimum=min)[vote](verdicts)
+  if vote == "minimum": return min(verdicts)
+  return statistics.fmean(verdicts) if vote == "mean" else statistics.median(verdicts)
 
 
 def find_problem(judges: Options, path: str) -> tuple[str, Any, str] | None:

@@ -70,7 +70,7 @@ GOOD["judge.chat"] = None
 # Lists, a verdict per step or item.
 OF_STEPS = ("chain.steps", "chain.recoverable", "chain.checks", "code_tests.tests",
             "items.verdicts", "instructions.items", "instructions.items_loose",
-            "tool_calls.items", "sql_query.items", "labels.items")
+            "tool_calls.items", "sql_query.items", "labels.items", "judge.rubric")
 # What the answer cannot be read from is no verdict.
 RAISES = ("math_answer", "gym_task", "judge", "items")
 # Of an adversary, or whatever hypothesis thinks of: any code point, surrogates too.

@@ -199,7 +199,7 @@ def test_the_request_has_model_question_and_key(server, monkeypatch):
 
 
 @pytest.mark.parametrize("workers", [1, 6])
-def test_no_request_is_spent_on_a_trial(server, monkeypatch, workers):
+def test_requests_are_made_at_once_and_none_is_spent_on_a_trial(server, monkeypatch, workers):
   monkeypatch.setenv("RLX_TEST_KEY", "sesame")
   prompts = [records.Prompt(str(i), "?", "", "judge.chat") for i in range(6)]
   options = dict(judge=OPTIONS | dict(url=server.url, api_key_env="RLX_TEST_KEY", timeout_s=60.0))
@@ -208,6 +208,8 @@ def test_no_request_is_spent_on_a_trial(server, monkeypatch, workers):
     assert pool.verify(prompts, ["yes"] * 6).tolist() == [1] * 6
     assert len(server.seen) == workers
     assert {headers["Authorization"] for headers, *_ in server.seen} == {"Bearer sesame"}
+    texts = [f"meet {word}" + i * " " for i, word in enumerate(["yes", "no"] * 3)]
+    np.testing.assert_array_equal(pool.verify(prompts, texts), [1, 0] * 3)
     np.testing.assert_array_equal(pool.verify(prompts[:2], ["404 yes", "no"]), [nan, 0])
     assert pool.errors == dict(unknown=1) and "HTTP 404" in pool.last_error
 

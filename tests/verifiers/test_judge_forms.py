@@ -213,6 +213,12 @@ def test_a_panel_of_judges(server, vote, score):
     judge.chat(prompt(server, "judge.chat/nobody", named=named), "5")
 
 
+@pytest.mark.parametrize("vote", judge.VOTES)
+def test_a_panel_does_not_know_what_one_of_it_does_not(vote):
+  assert math.isnan(judge.join_votes([1.0, nan, 0.0, 1.0], vote))
+  assert math.isnan(judge.join_votes([nan, 0.0, 1.0, 1.0], vote))
+
+
 def test_of_several_answers_the_best_counts(server):
   assert verdicts(server, "chat", ["6"], answers=("5", "6")) == [1]
   assert verdicts(server, "chat", ["7"], answers=("5", "6")) == [0]

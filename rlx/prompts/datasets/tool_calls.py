@@ -65,7 +65,7 @@ def generate(seed, index, n_min=1, n_max=2, tools=tuple(TOOLS), tags=(),
 
 
 def _weigh(calls):
-  """Weights with which the mean of the verifier's parts is the reward of ToolRL: 1 + 6 s / s_max."""
+  """Weights with which the mean of the parts is the reward of ToolRL: 1 + 6 s / s_max."""
   counts = dict(names=1, keys=len(calls), values=sum(len(c["parameters"]) for c in calls))
   return [dict(name="format", weight=1.0)] + [
       dict(name=name, weight=6 * n / sum(counts.values())) for name, n in counts.items() if n]
