@@ -156,7 +156,7 @@ def step_rewards(run: build.Run, state: records.TrainState, rollouts: records.Ro
   """
   rollouts = rollouts.rows()
   if columns is None:
-    columns = ([[int(n) - 1] * (n > 0) for n in rollouts.completion_len_B]
+    columns = ([[int(n) - 1] * int(n > 0) for n in rollouts.completion_len_B]
                if run.passes.head_at_end else
                run.texts.step_columns(padding.completions(rollouts)))
   has_head = run.passes.head_parts is not None
