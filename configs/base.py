@@ -650,9 +650,11 @@ def declared():
       rollouts=placeholder(str),
       held_out=placeholder(str),
       prompts=Option(512, COUNT),          # training prompts to sample where no file is given
-      # None: an implicit PRM, trained on verdicts. Otherwise a PRM with a head, trained on
-      # Monte-Carlo labels of steps of this kind.
-      labels=Option(placeholder(str), "rlx.rewards.step_labels:KINDS"),
+      # None: an implicit PRM, trained on verdicts. outcome: a model with a head, which learns the
+      # verdict, or the order of the verdicts of a group, at the last token. Otherwise one that
+      # learns Monte-Carlo labels of steps of this kind.
+      labels=Option(placeholder(str), "rlx.rewards.step_labels:LABELS"),
+      loss=dict(name="reward_model.bce"),  # of a head
       step_rollouts=Option(8, GROUP),      # completions sampled after each step for its label
       balanced=False,  # whether right and wrong steps have half of the head's loss each
       # Stops using completions once this many tokens were sampled for their labels; None: no limit.

@@ -9,7 +9,7 @@ from rlx import build
 from rlx.build import memory
 from rlx.io import hf, tokenizer, weights
 from rlx.models import logps, transformer, value
-from rlx.rollouts import padding
+from rlx.rollouts import padding, trajectories
 from tests import stages, tiny
 
 KNOWN = "0123456789abcdefgh;YN?"
@@ -82,7 +82,7 @@ def test_a_batch_has_the_scores_of_all_kinds_and_of_verifiers(folder):
   yes, no = (tokens.vocabulary[x] for x in "YN")
   after = []
   for ids in asked:  # The logits after the question.
-    rows = stages.trajectories.pairs([ids.tolist()], [[0]], tokens, 1, len(ids))
+    rows = trajectories.pairs([ids.tolist()], [[0]], tokens, 1, len(ids))
     logits_V = np.asarray(logps.logits(state.frozen_models["scorers.asked"], config, rows))[0, 0]
     after.append(1 / (1 + np.exp(logits_V[no] - logits_V[yes])))
   want["scorers.asked"] = np.array(after)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from configs.papers import implicit_prm
-from rlx.core import records
+from rlx import build
+from rlx.core import records, rng
 from rlx.evals import best_of_n
-from rlx.io import curves, metrics as io_metrics
+from rlx.io import curves, metrics as io_metrics, weights
 from rlx.loops import prm_sets, rl, stored, train_prm
 from rlx.stages import host_fields
 from rlx.tools import evaluate
@@ -196,6 +197,10 @@ def test_balanced_classes_have_half_of_the_loss_each(implicit):
     (dict(prm__order="none"), "prm.order='none': single, double or reverse"),
     (dict(train_prm__labels="firm"), "train_prm.labels='firm': one of \\('hard'"),
     (dict(train_prm__balanced=True), "train_prm.balanced=True: False without train_prm.labels"),
+    (dict(train_prm__labels="soft", train_prm__loss=dict(name="reward_model.bradley_terry")),
+     "train_prm.labels='soft': outcome with train_prm.loss.name='reward_model.bradley_terry'"),
+    (dict(train_prm__labels="outcome", train_prm__loss=dict(name="policy.ppo_clip")),
+     "train_prm.loss.name='policy.ppo_clip': a loss of scores"),
     (dict(train_prm__prompts=0), "train_prm.prompts=0: a whole number from 1"),
     (dict(eval__prm_sets=("chain.step",)), "eval.prm_sets.name='chain.step': rlx/verifiers"),
     (dict(rollouts__step_separator=None), "rollouts.step_separator=None: .*needs it"),
@@ -209,3 +214,69 @@ def test_refuses_in_one_line(changes, message, tmp_path):
 def test_evaluate_says_when_there_is_no_trained_prm(tmp_path):
   with pytest.raises(ValueError, match="there is no trained PRM"):
     evaluate.evaluate(config_of(), tmp_path)
+
+
+@pytest.mark.parametrize("loss", ["bradley_terry", "scaled_bradley_terry", "mse"])
+def test_a_head_learns_verdicts_at_the_end_and_is_read_as_a_scorer(implicit, tmp_path, monkeypatch,
+                                                                    loss):
+  """Its loss by hand, and the file that a run reads as scorers.NAME.path."""
+  workdir, *_ = implicit
+  monkeypatch.setattr(curves, "draw_at_k", lambda *_: None)
+  changes = dict(train_prm__labels="outcome", train_prm__loss=dict(name=f"reward_model.{loss}"),
+                 train_prm__held_out=str(workdir / "held_out.jsonl"),
+                 train_prm__rollouts=str(workdir / "rollouts.jsonl"))
+  if loss != "bradley_terry": changes |= dict(steps=0)
+  run = build.build(config_of(**changes), learns="prm")
+  completions = stored.label_outcomes(stored.read(workdir / "rollouts.jsonl", run.texts))
+  groups = stored.group_completions(completions)
+  rollouts, outcome_B, labels_BT = stored.batch(groups, 0, run)
+  last_B = np.asarray(rollouts.completion_len_B) - 1
+  rows = np.arange(len(last_B))
+  np.testing.assert_array_equal(labels_BT[rows[last_B >= 0], last_B[last_B >= 0]],
+                                outcome_B[last_B >= 0])
+  assert (~np.isnan(labels_BT)).sum(axis=1).tolist() == (last_B >= 0).astype(int).tolist()
+  state = run.init()
+  state = state.replace(prm={**state.prm, "value": dict(
+      w_D1=0.3 * jax.random.normal(jax.random.key(0), state.prm["value"]["w_D1"].shape),
+      b_1=jnp.float32([0.1]))})
+  steps = prm_sets.score(run, state, [x.prompt for g in groups for x in g],
+                         [x.ids for g in groups for x in g])[""][:, 0]
+  score = dict(zip(map(id, (x for g in groups for x in g)), steps))
+  chosen = [groups[i] for i in np.random.default_rng(
+      [run.passes.seed, rng.number("train_prm"), 0]).permutation(len(groups))[:run.sizes.prompts]]
+  pairs = [score[id(a)] - score[id(b)] for g in chosen for a in g for b in g
+           if a.verdict > b.verdict]
+  want = (np.mean(np.logaddexp(0, -np.array(pairs))) if loss != "mse" else
+          np.mean([(score[id(x)] - x.verdict)**2 for g in chosen for x in g]))
+  assert len(pairs) > 4
+  placed = train_prm._place(run, state, stages.annotate(run, state, rollouts, outcome_B), labels_BT)
+  _, _, metrics = run.update_prm(jax.tree.map(jnp.copy, state), placed)
+  assert metrics["prm/loss"] == pytest.approx(want, rel=1e-4)
+  if loss != "bradley_terry": return
+  with tiny.building(run): summary = train_prm.train(config_of(**changes), tmp_path)
+  assert "pair/sum" in summary["prm"]["held out"]
+  assert {l["step"] for l in io_metrics.read(tmp_path)} == {0, 1}
+  trained, _ = tiny.restored(run, tmp_path)
+  config, params, _ = weights.load(tmp_path / "scorer")
+  assert config.has_head
+  tiny.assert_equal_trees(params["value"], trained.prm["value"])
+  c = config_of(verifier__scores=("scorers.own",), scorers=dict(own=dict(
+      path=str(tmp_path / "scorer"))), rewards=dict(outcome=dict(name="outcome.score", coef=1.0)),
+                advantages=dict(outcome=dict(name="group.rloo"), whiten=False))
+  policy = build.build(c)
+  batch = stages.score(policy, policy.init(), rollouts, outcome_B).batch
+  np.testing.assert_allclose(
+      np.asarray(batch.scores_B)[last_B >= 0],
+      prm_sets.score(run, trained, *zip(*[(x.prompt, x.ids) for g in chosen for x in g]))[""][:, 0],
+      atol=1e-4)
+
+
+def test_pairs_of_a_file_are_groups_of_two(implicit, tmp_path):
+  workdir, _, run, _ = implicit
+  row = json.loads((workdir / "rollouts.jsonl").read_text().splitlines()[0])
+  path = tmp_path / "pairs.jsonl"
+  path.write_text("".join(json.dumps(dict(prompt=row["prompt"], chosen=a, rejected=b)) + "\n"
+                          for a, b in (("1", "2"), ("3", "4"))))
+  groups = stored.group_completions(stored.read(path, run.texts))
+  assert [[(x.row["completion"], x.verdict) for x in g] for g in groups] == [
+      [("1", 1.), ("2", 0.)], [("3", 1.), ("4", 0.)]]

@@ -203,7 +203,7 @@ def choose_splits(c: keys.Config, learns: str) -> tuple[str, ...]:
   """The splits of prompts that are sampled, see `build`; stored completions need none."""
   if not learns: return ("eval",)
   is_stored = (c.train_prm.rollouts is not None and c.train_prm.held_out is not None
-               and c.train_prm.labels is None)
+               and c.train_prm.labels in (None, "outcome"))
   return () if learns == "prm" and is_stored else ("train", "eval")
 
 

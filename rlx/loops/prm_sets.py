@@ -145,7 +145,8 @@ def step_rewards(run: build.Run, state: records.TrainState, rollouts: records.Ro
     no_ref  the same with log pi_phi alone
 
   The last step ends with the completion, EOS included. A PRM with a head
-  (train_prm.labels) has only the variant "": its log-odds at the end of each step.
+  (train_prm.labels) has only the variant "": what it gives at the end of each step, or with
+  train_prm.labels=outcome at the end of the completion.
 
   Args:
     columns: the columns in which each row's steps end. None: rollouts.step_separator splits
@@ -154,7 +155,10 @@ def step_rewards(run: build.Run, state: records.TrainState, rollouts: records.Ro
     {variant: steps_BJ}, NaN where a row has fewer than J steps.
   """
   rollouts = rollouts.rows()
-  if columns is None: columns = run.texts.step_columns(padding.completions(rollouts))
+  if columns is None:
+    columns = ([[int(n) - 1] * int(n > 0) for n in rollouts.completion_len_B]
+               if run.passes.head_at_end else
+               run.texts.step_columns(padding.completions(rollouts)))
   has_head = run.passes.head_parts is not None
   if has_head: rollouts = padding.append(rollouts, 0)
   passes = passes_lib.make_passes(run.passes, state, rollouts)

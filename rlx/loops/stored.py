@@ -11,6 +11,10 @@ A row of a file is one completion:
   start       the same of the prompt, before the first step; read by train_prm.labels=relative
   sampled     number of tokens sampled for the row, including those sampled for `values` and `start`
   label       index of the first wrong step, -1 if all are right; only for evaluation
+
+A row may have a pair instead, the texts `chosen` and `rejected`: it is two completions with the
+verdicts 1 and 0, which are a group of their own. Values of steps that people, a formal checker or
+another model gave are labels too: with `values` in all rows nothing is sampled.
 """
 import dataclasses
 import json
@@ -158,13 +162,13 @@ def read(path: str | os.PathLike, texts: texts_lib.Texts) -> list[Completion]:
   """
   path, completions = pathlib.Path(path), []
   if not path.is_file(): raise ValueError(f"train_prm: no file {path}.")
-  for i, row in io_rows.read_lines(path):
+  for i, row in ((i, part) for i, row in io_rows.read_lines(path) for part in _split_pair(i, row)):
     where, prompt = f"{path}:{i}", row.get("prompt")
     if prompt is None and isinstance(row.get("question"), str):
       prompt = texts.prompt(records.Prompt(id="", text=row["question"]))
     if not isinstance(prompt, str) or not isinstance(row.get("completion"), str):
       raise ValueError(f"{where} has {sorted(row)}; needed are texts `prompt` or "
-                       "`question`, and `completion`.")
+                       "`question`, and `completion`, or `chosen` and `rejected`.")
     for key, allowed in _ALLOWED.items():
       if key in row or key == "verdict":
         ranges.check(f"{where}: {key}", row.get(key, "none"), allowed)
@@ -181,6 +185,14 @@ def read(path: str | os.PathLike, texts: texts_lib.Texts) -> list[Completion]:
                                   verdict=math.nan if verdict is None else float(verdict)))
   if not completions: raise ValueError(f"{path}: no rows.")
   return completions
+
+
+def _split_pair(i: int, row: dict) -> list[dict]:
+  """The completions of a row: two of a pair."""
+  if not {"chosen", "rejected"} <= row.keys(): return [row]
+  rest = {key: x for key, x in row.items() if key not in ("chosen", "rejected")}
+  return [dict(dict(group=f"pair {i}"), **rest, completion=row[side], verdict=verdict)
+          for side, verdict in (("chosen", 1.0), ("rejected", 0.0))]
 
 
 _START = -1  # The column after which a whole completion is sampled.
@@ -220,6 +232,12 @@ def add_labels(completions: list[Completion], texts: texts_lib.Texts,
       jnp.asarray(values_BJ), jnp.asarray(~np.isnan(values_BJ)), start_B, kind=kind))
   return [dataclasses.replace(x, labels=tuple(labels_J[:len(x.row["values"])].tolist()))
           for x, labels_J in zip(completions, labels_BJ)]
+
+
+def label_outcomes(completions: list[Completion]) -> list[Completion]:
+  """The Completions with a known verdict, which is their label."""
+  return [dataclasses.replace(x, labels=(x.verdict,)) for x in completions
+          if not math.isnan(x.verdict)]
 
 
 def group_completions(completions: list[Completion]) -> list[list[Completion]]:
@@ -270,7 +288,7 @@ def batch(groups: list[list[Completion]], step: int,
   """(rollouts, outcome_B, labels_BT) of a step, in numpy; groups are reshuffled every epoch.
 
   A group with fewer than rollouts.per_prompt rows is padded with empty rows, which have no
-  verdict and no labels. labels_BT is NaN except at the ends of labelled steps.
+  verdict and no labels. labels_BT is NaN except at the ends of labelled steps, or completions.
   """
   n, rows, sizes = len(groups), [], run.sizes
   for i in range(step * sizes.prompts, (step + 1) * sizes.prompts):
@@ -280,7 +298,10 @@ def batch(groups: list[list[Completion]], step: int,
                           sizes.multiple)
   labels_BT = np.full(rollouts.sampler_logps_BT.shape, np.nan, np.float32)
   if any(x.labels for x in rows):
-    for labels_T, x, columns in zip(labels_BT, rows, run.texts.step_columns([x.ids for x in rows])):
+    ids = [x.ids for x in rows]
+    ends = ([[len(x) - 1] * bool(x) for x in ids] if run.passes.head_at_end else
+            run.texts.step_columns(ids))
+    for labels_T, x, columns in zip(labels_BT, rows, ends):
       labels_T[columns] = x.labels[:len(columns)]
   return rollouts, np.array([x.verdict for x in rows], np.float32), labels_BT
 

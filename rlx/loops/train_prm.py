@@ -2,7 +2,10 @@
 
   rlx train_prm papers/implicit_prm workdir=/tmp/rlx/implicit
   rlx train_prm papers/implicit_prm workdir=/tmp/rlx/hard train_prm.labels=hard
+  rlx train_prm papers/implicit_prm workdir=/tmp/rlx/pairs train_prm.labels=outcome \\
+      train_prm.loss.name=reward_model.bradley_terry
 
+A model with a head is written to <workdir>/scorer, which `scorers.NAME.path` of a run reads.
 If train_prm.rollouts or train_prm.held_out names no file, the policy samples these
 completions into the workdir. The same command with the same workdir resumes the run.
 rlx.tools.evaluate and rlx.tools.convert read the checkpoints.
@@ -10,7 +13,7 @@ rlx.tools.evaluate and rlx.tools.convert read the checkpoints.
 import dataclasses
 import os
 import pathlib
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -20,8 +23,9 @@ from rlx.build import keys, options as options_lib
 from rlx.core import records
 from rlx.core.options import key
 from rlx.evals import at_k, prm_metrics
-from rlx.io import curves, report as report_lib
+from rlx.io import curves, hf, report as report_lib, weights
 from rlx.loops import prm_sets, session, stored
+from rlx.models import lora
 from rlx.rewards import step_labels
 from rlx.stages import annotate, collect, place
 
@@ -29,7 +33,10 @@ from rlx.stages import annotate, collect, place
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
   """The config values that only this loop needs."""
-  labels: step_labels.Kind | None = key("train_prm.labels")
+  labels: str | None = key("train_prm.labels")
+  model_path: str = key("model.path")
+  prm_path: str | None = key("prm.path")
+  param_dtype: str = key("model.param_dtype")
   rollouts: str | None = key("train_prm.rollouts")
   held_out: str | None = key("train_prm.held_out")
   prompts: int = key("train_prm.prompts")
@@ -63,8 +70,9 @@ def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, An
               *["scoring"] * (options.labels is None), "PRM update"])
   completions, held_out = data(run, s.state, s.workdir, options)
   s.clock.lap("sample")
-  # A head is trained on single completions; an implicit PRM's loss may compare a group's.
-  groups = stored.group_completions(completions) if options.labels is None else [completions]
+  # A head is trained on single steps; other losses may compare the completions of a group.
+  groups = (stored.group_completions(completions) if options.labels in (None, "outcome") else
+            [completions])
   groups = stored.split_groups(groups, run.sizes.group)
   for step in s.steps():
     rollouts, outcome_B, labels_BT = stored.batch(groups, step, run)
@@ -82,6 +90,7 @@ def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, An
   if not s.is_done: return None
   evaluation = measure_prm(run, s.state, held_out)
   s.clock.lap("eval")
+  if options.labels is not None: save_scorer(run, s, options)
   summary = s.finish(
       **evaluation, labels=options.labels, loss=options.loss,
       completions=len(completions), sampled_tokens=stored.count_sampled_tokens(completions),
@@ -93,6 +102,18 @@ def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, An
   print("{completions} completions, {sampled_tokens} tokens sampled for them, "
         "{training_tokens} trained on".format(**summary))
   return summary
+
+
+def save_scorer(run: build.Run, s: session.Session, options: Options) -> None:
+  """Writes the model with its head, adapters merged, in the format of Hugging Face."""
+  config, hf_config, _ = weights.open_model(options.prm_path or options.model_path)
+  own, params = run.passes.models["prm"], s.state.join_params("prm")
+  if s.state.frozen is not None: params = lora.merge(params, own.lora_scale)
+  params = {name: x for name, x in params.items() if name != "head"}
+  hf.save(s.workdir / "scorer", dataclasses.replace(
+      config, has_head=True, tied_head=True, param_dtype=options.param_dtype), params,
+          run.texts.tokenizer, hf=hf_config)
+  print(f"{s.workdir / 'scorer'}  the model with its head; set scorers.NAME.path to it")
 
 
 def _place(run: build.Run, state: records.TrainState, annotated: annotate.Annotated,
@@ -129,14 +150,17 @@ def data(run: build.Run, state: records.TrainState, workdir: pathlib.Path,
     stored.sample(rollouts, run, state, run.prompts.first(options.prompts), run.sampling.train,
                   batch=run.sizes.prompts, group=run.sizes.group, stream="rollouts")
   completions = stored.read(rollouts, run.texts)
-  if options.labels is not None:
+  if options.labels == "outcome":
+    completions = stored.label_outcomes(completions)
+  elif options.labels is not None:
     needed = ("values", "start") if options.labels == "relative" else ("values",)
     if any(name not in x.row for x in completions for name in needed):
       path = workdir / "labelled.jsonl"
       stored.label(path, run, state, completions, options.step_rollouts,
                    with_start="start" in needed)
       completions = stored.read(path, run.texts)
-    completions = stored.add_labels(completions, run.texts, options.labels)
+    kind = cast(step_labels.Kind, options.labels)
+    completions = stored.add_labels(completions, run.texts, kind)
   return (stored.limit_tokens(completions, options.max_sampled, spread=options.labels is not None),
           stored.read(held_out, run.texts))
 

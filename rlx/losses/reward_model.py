@@ -71,6 +71,52 @@ def scaled_bradley_terry(chosen_N: Array, rejected_N: Array, strength_N: Array,
 
 
 @method
+def focal(chosen_N: Array, rejected_N: Array, valid_N: Array, *,
+          gamma: ranges.NotNegative = 2.0) -> records.Weighted:
+  """Bradley-Terry with less weight for pairs that are ranked right already.
+
+    l = (1 - 2 max(0, p - 1/2))^gamma softplus(-D),   p = sigmoid(D)
+
+  Source: Skywork-Reward, Liu et al. 2024, arXiv:2410.18451 (from memory, unverified). Differs from
+  the paper: nothing known.
+
+  Args:
+    chosen_N, rejected_N, valid_N: as `bradley_terry`.
+    gamma: 0 is Bradley-Terry.
+  Returns:
+    Weighted over pairs.
+  Example:
+    >>> reward_model.focal(jnp.array([1.]), jnp.array([1.]), jnp.array([True])).mean().round(2)
+    Array(0.69, dtype=float32)
+  """
+  gap_N = chosen_N - rejected_N
+  weight_N = (1 - 2 * jax.nn.relu(jax.nn.sigmoid(gap_N) - 0.5))**gamma
+  return aggregate.mean(weight_N * jax.nn.softplus(-gap_N), valid_N)
+
+
+@method
+def hinge(chosen_N: Array, rejected_N: Array, valid_N: Array, *,
+          margin: ranges.Positive = 1.0) -> records.Weighted:
+  """A margin between the scores of a pair, beyond which nothing is learned.
+
+    l = max(0, m - D)
+
+  Source: Skywork-Reward, Liu et al. 2024, arXiv:2410.18451 (from memory, unverified), which
+  compares it with Bradley-Terry. Differs from the paper: nothing known.
+
+  Args:
+    chosen_N, rejected_N, valid_N: as `bradley_terry`.
+    margin: m.
+  Returns:
+    Weighted over pairs.
+  Example:
+    >>> reward_model.hinge(jnp.array([2.]), jnp.array([1.5]), jnp.array([True])).mean()
+    Array(0.5, dtype=float32)
+  """
+  return aggregate.mean(jax.nn.relu(margin - (chosen_N - rejected_N)), valid_N)
+
+
+@method
 def bce(scores_N: Array, labels_N: Array, valid_N: Array, weight_N: Array | None = None, *,
         balanced: bool = False) -> records.Weighted:
   """Cross-entropy of a label, the score being its log-odds.

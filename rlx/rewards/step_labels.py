@@ -17,6 +17,7 @@ from rlx.core.method import method
 
 Kind = Literal["hard", "soft", "until_first_zero", "monotone", "relative"]
 KINDS = get_args(Kind)
+LABELS = (*KINDS, "outcome")  # What a head learns: of steps, or the verdict at the last token.
 
 
 @method

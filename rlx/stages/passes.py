@@ -115,6 +115,7 @@ class Options:
   models: dict[str, transformer.DecoderConfig]  # of "policy" and "prm", and of frozen_models
   scorers: dict[str, Scorer]  # those of frozen_models that give scores
   head_parts: int | None    # microbatches of the passes of a PRM with a head; None: it has none
+  head_at_end: bool         # whether such a PRM scores completions, at their last token, not steps
   statistics: tuple         # (old field, spec) of the policy's distribution statistics
   beta: schedule.Schedule   # prm.beta by the RL iterations done
   temperature: float = key("rollouts.decoding.temperature")

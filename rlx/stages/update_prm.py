@@ -1,11 +1,12 @@
 """The update of the process reward model, which also gives the log-probs that rewards read."""
 import dataclasses
 import functools
+import inspect
 
 import jax
 import jax.numpy as jnp
 
-from rlx.core import records, resolve
+from rlx.core import masked, records, resolve
 from rlx.learner import optimizer
 from rlx.losses import diagnostics, reward_model
 from rlx.models import logps
@@ -92,15 +93,18 @@ class UpdatePrm:
 
 @dataclasses.dataclass(frozen=True)
 class UpdatePrmHead:
-  """The stage that trains a PRM with a head: cross-entropy of its log-odds at the ends of steps.
+  """The stage that trains a model with a head for scores, by a loss of losses/reward_model.py.
 
-  The batch's column labels_BT is in [0, 1] on the last token of each step and NaN elsewhere. The
-  rollouts have a token appended to each completion (`padding.append`).
+  The batch's column labels_BT is in [0, 1] on the last token of each step, or of each completion,
+  and NaN elsewhere. The rollouts have a token appended to each completion (`padding.append`).
 
   Attributes:
+    loss: of scores and labels, or of pairs: all of a group's completions, each with one label, of
+      which one has a higher label; the difference of the labels is the strength.
     balanced: whether both classes of labels have half of the weight, in each minibatch.
   """
   learner: learner_lib.Learner
+  loss: resolve.UserFunction
   balanced: bool
 
   def __call__(self, state: records.TrainState,
@@ -126,8 +130,22 @@ class UpdatePrmHead:
   def _loss(self, params: records.Params,
             part: learner_lib.Minibatch) -> tuple[records.Weighted, dict, None]:
     scores_BT = passes_lib.values(params, self.learner.config, part.rollouts, part.plan)[:, 1:]
+    if "chosen_N" in (taken := inspect.signature(self.loss).parameters):
+      return self._compare(scores_BT, part.batch, "strength_N" in taken), {}, None
     labels_B = part.batch.labels_BT.ravel()
     whole = part.whole or self._weigh(part.batch)
-    return reward_model.bce(
-        scores_BT.ravel(), labels_B, ~jnp.isnan(labels_B),
-        whole["weight_BT"].ravel() if whole else None), {}, None
+    more = dict(weight_N=whole["weight_BT"].ravel()) if whole else {}
+    return self.loss(scores_BT.ravel(), labels_B, valid_N=~jnp.isnan(labels_B), **more), {}, None
+
+  def _compare(self, scores_BT: jax.Array, batch: records.Batch,
+               has_strength: bool) -> records.Weighted:
+    """The loss of all pairs of a group's completions."""
+    known_BT = ~jnp.isnan(batch.labels_BT)
+    score_PG, label_PG = (masked.total(x_BT, known_BT, axis=1).reshape(-1, batch.group)
+                          for x_BT in (scores_BT, batch.labels_BT))
+    label_PG = jnp.where(jnp.any(known_BT, axis=1).reshape(label_PG.shape), label_PG, jnp.nan)
+    gap_PGG = label_PG[:, :, None] - label_PG[:, None, :]  # NaN is no pair.
+    chosen_PGG, rejected_PGG = jnp.broadcast_arrays(score_PG[:, :, None], score_PG[:, None, :])
+    strength = dict(strength_N=jnp.nan_to_num(gap_PGG.ravel())) if has_strength else {}
+    return self.loss(chosen_PGG.ravel(), rejected_PGG.ravel(), valid_N=gap_PGG.ravel() > 0,
+                     **strength)

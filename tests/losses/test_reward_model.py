@@ -29,6 +29,14 @@ def test_pairs(name, extra, options, expected):
   np.testing.assert_allclose([got.total, got.weight], [expected, 2], rtol=1e-6)
 
 
+def test_focal_and_hinge():
+  gaps = PAIR[0] - PAIR[1]
+  weight = lambda gap: (1 - 2 * max(0, sigmoid(gap) - .5))**2
+  for got, each in ((reward_model.focal(*PAIR, VALID), lambda gap: weight(gap) * soft(-gap)),
+                    (reward_model.hinge(*PAIR, VALID, margin=1.5), lambda gap: max(0, 1.5 - gap))):
+    np.testing.assert_allclose(got.total, sum(map(each, gaps[VALID])), rtol=1e-6)
+
+
 def test_strong_preferences_count_more():
   got = reward_model.scaled_bradley_terry(*PAIR, np.array([3., 1., nan]), VALID)
   np.testing.assert_allclose([got.total, got.weight], [3 * soft(-1) + soft(2), 2], rtol=1e-6)
@@ -71,7 +79,7 @@ def test_yes_no():
 
 
 @pytest.mark.parametrize("name, arrays, options", [
-    ("bradley_terry", 2, dict(smoothing=.2)), ("bce", 2, {}), ("bce", 2, dict(balanced=True)),
+    ("bradley_terry", 2, dict(smoothing=.2)), ("focal", 2, {}), ("hinge", 2, {}), ("bce", 2, {}), ("bce", 2, dict(balanced=True)),
     ("mse", 2, {}), ("mse", 2, dict(balanced=True)), ("yes_no", 3, {}),
     ("scaled_bradley_terry", 3, {})])
 def test_invalid_rows_have_no_gradient(name, arrays, options):
