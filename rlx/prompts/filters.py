@@ -100,8 +100,8 @@ def drop_duplicates(prompts: list[records.Prompt],
 
   Args:
     read: prompt -> the text that decides, which is what the model reads.
-    has_target: whether `answer` is learned, as in fine-tuning. The same question with another answer
-      is then another example.
+    has_target: whether `answer` is learned, as in fine-tuning. The same question with another
+      answer is then another example.
     is_episode: whether an environment reads `answer` and `meta` of the prompts, such as the
       database that a question is about. Prompts that differ in them are then different questions;
       otherwise equal texts are the same question.
