@@ -417,9 +417,14 @@ Keys = TypedDict("Keys", {
     # whether right and wrong steps have half of the head's loss each
     "train_prm.balanced": bool,
     "train_prm.held_out": str | None,
-    # None: an implicit PRM, trained on verdicts. Otherwise a PRM with a head, trained on Monte-
-    # Carlo labels of steps of this kind.
-    "train_prm.labels": Literal["hard", "soft", "until_first_zero", "monotone", "relative"] | None,
+    # None: an implicit PRM, trained on verdicts. outcome: a model with a head, which learns the
+    # verdict, or the order of the verdicts of a group, at the last token. Otherwise one that
+    # learns Monte-Carlo labels of steps of this kind.
+    "train_prm.labels": Literal["hard", "soft", "until_first_zero", "monotone", "relative",
+        "outcome"] | None,
+    # of a head
+    "train_prm.loss": Function | dict[str, Any],
+    "train_prm.loss.name": Function,
     # Stops using completions once this many tokens were sampled for their labels; None: no limit.
     "train_prm.max_sampled": int | None,
     # training prompts to sample where no file is given
@@ -517,11 +522,13 @@ Keys = TypedDict("Keys", {
     "verifier.max_error_rate": float,
     # of a prompt; arrays have room for so many
     "verifier.max_items": int,
-    # Additional verifiers that score completions, such as ("format.boxed",).
+    # Additional verifiers that score completions, such as ("format.boxed",), and scorers, as
+    # "scorers.NAME".
     "verifier.scores": Sequence[str],
     # Functions that give each reasoning step a reward on any scale, for the reward steps.given.
     "verifier.step_rewards": Sequence[str],
-    # Verifier that scores each reasoning step, such as "chain.steps"; None: no scores of steps.
+    # Verifier that scores each reasoning step, such as "chain.steps", or a scorer with a head, as
+    # "scorers.NAME"; None: no scores of steps.
     "verifier.steps": Function | None,
     "verifier.test_mb": int,
     # Limits of code_tests per test: whole CPU seconds and MB of memory. unsafe: no sandbox,

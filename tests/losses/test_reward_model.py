@@ -79,7 +79,8 @@ def test_yes_no():
 
 
 @pytest.mark.parametrize("name, arrays, options", [
-    ("bradley_terry", 2, dict(smoothing=.2)), ("focal", 2, {}), ("hinge", 2, {}), ("bce", 2, {}), ("bce", 2, dict(balanced=True)),
+    ("bradley_terry", 2, dict(smoothing=.2)), ("focal", 2, {}), ("hinge", 2, {}),
+    ("bce", 2, {}), ("bce", 2, dict(balanced=True)),
     ("mse", 2, {}), ("mse", 2, dict(balanced=True)), ("yes_no", 3, {}),
     ("scaled_bradley_terry", 3, {})])
 def test_invalid_rows_have_no_gradient(name, arrays, options):
