@@ -11,7 +11,7 @@ import pkgutil
 import pytest
 
 from configs import base
-from rlx.build import keys, methods as build_methods
+from rlx.build import keys, methods as build_methods, prompts as build_prompts
 from rlx.core import options, ranges, resolve
 from rlx.io import rows
 
@@ -52,7 +52,8 @@ def _set(config, key, value):
 def _check(config, key):
   """What is checked before methods are tried and models read."""
   keys.check(config)
-  rows.check(config.prompts.source, config.prompts.options)
+  for name, part in build_prompts.list_sources(config).items():
+    with build_prompts.name_source(name): rows.check(part.prompts.source, part.prompts.options)
   section = key.rpartition(".")[0]
   if section == "prompts.columns":
     resolve.bind("prompts", dict(config.prompts.columns, name=(
@@ -70,7 +71,8 @@ def test_a_number_has_a_range(key, method):
   module, _ = NUMBERS[key, method]
   config = module.get_config()
   # A source defines what values of other types in its options mean.
-  is_of_source = key.startswith(("prompts.options.", "eval.sets.")) and ".options." in key
+  is_of_source = ".options." in key and key.startswith(
+      ("prompts.options.", "prompts.mixture.", "eval.sets."))
   for wrong in NEVER[:4] if is_of_source else NEVER:
     with pytest.raises(ValueError, match=r"a (whole )?number from -?[\d.e+-]+ to [\d.e+-]+") as e:
       _check(_set(config, key, wrong), key)
