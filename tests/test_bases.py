@@ -50,7 +50,8 @@ DOMAINS = {"alpha_align", "high_precision_if", "if_decorator", "job_application"
            "toolrl"}
 # What a base cannot do.
 REFUSED = dict(
-    toy={"synlogic"} | DOMAINS, domains=STEPS | TURNS | WORDS | ANSWERS | JUDGES | {"verpo"},
+    toy={"synlogic"} | DOMAINS, domains=STEPS | TURNS | WORDS | ANSWERS | JUDGES | {
+        "rar", "rubric_anchors", "verpo"},
     gsm8k=STEPS | TURNS | WORDS | {"opd", "tinyv", "ver_pitfall", "verpo"},
     math=STEPS | TURNS | WORDS | {"rl_plus", "verpo"},
     code=STEPS | TURNS | WORDS | JUDGES | {"fmt_len"},
