@@ -167,7 +167,7 @@ def test_a_prm_with_a_head_is_refused(bases, tmp_path):
   checkpoints = checkpoint.Checkpoints(tmp_path / "run")
   checkpoints.save(5, dict(policy=params, prm=value.init(config, params)), {})
   checkpoints.close()
-  with pytest.raises(ValueError, match="model='prm': it has a head for labels of steps"):
+  with pytest.raises(ValueError, match="model='prm': it has a head for scores"):
     convert.convert(tmp_path / "run", tmp_path / "m", model="prm")
   convert.convert(tmp_path / "run", tmp_path / "m")
   jax.tree.map(np.testing.assert_array_equal, hf.load(tmp_path / "m")[1], params)

@@ -34,7 +34,6 @@ CANNOT = {
     r"python -m experiments.bench.graders": "takes minutes; tests/experiments/bench has its parts",
     r"vllm |python -m sglang|curl http": "needs vLLM or SGLang, and a GPU",
     r"rlx convert .*to=hf:": "writes to the hub; tests/test_publish.py does with a stub of it",
-    r"python -m experiments.bench.harness": "tests/verifiers/test_harness.py has its parts",
     r"rlx evaluate .*suite=": "reads benchmarks of the hub; tests/test_suites.py runs it",
     r"python -m experiments.claims": "takes minutes; tests/experiments/claims has its parts",
     r"rlx train quickstart prompts.mixture": "reads rows of its own; tests/test_mixture.py runs it",

@@ -18,7 +18,7 @@ def run():
   c = implicit_prm.get_config("smoke")
   c.prompts.per_step, c.rollouts.per_prompt = 2, 3
   return types.SimpleNamespace(
-      sizes=run_lib.sizes_of(c), passes=types.SimpleNamespace(seed=0),
+      sizes=run_lib.sizes_of(c), passes=types.SimpleNamespace(seed=0, head_at_end=False),
       texts=build_prompts.texts_of(c, tokenizer.characters("0123456789Mm+-*=;#")))
 
 

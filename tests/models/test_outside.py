@@ -130,5 +130,5 @@ def test_a_run_whose_models_pad_differently(tiny_files, tmp_path):
     before = 30 * np.where(np.arange(20, n) == 20, -1.0, 1.0)[:, None] * np.ones(16)
     np.testing.assert_allclose(model["embed"]["w_VD"][20:], before)
   run.close()
-  c.sft.target = dict(name="jsonl.demonstration")
+  c.sft.target, c.sft.batch = dict(name="jsonl.demonstration"), 8
   assert build_sft.build_sft(c).model.outside == ((20, 24),)

@@ -329,5 +329,5 @@ def test_a_run_from_a_name_to_its_record(tmp_path, tiny_files, monkeypatch):
   prompts = json.loads((tmp_path / "config.json").read_text())["prompts"]
   assert (prompts["source"], prompts["dataset"]) == ("hf:openai/gsm8k:main", "gsm8k")
   assert prompts["columns"] == dict(verifier="format.ascii_share") and prompts["split"] == "train"
-  of_sft.sft.target.name = "gsm8k.demonstration"
+  of_sft.sft.target.name, of_sft.sft.batch = "gsm8k.demonstration", 32
   assert len(build_sft.build_sft(of_sft).prompts) == 32

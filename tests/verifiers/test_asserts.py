@@ -99,7 +99,8 @@ def test_a_constant_may_be_a_large_number():
 
 
 def check(prompts, **verifier):
-  options = dict(dict(scores=(), allow_constant=False, unsafe=False), **verifier)
+  options = dict(dict(scores=(), by_item=None, default_items=(), max_items=9, judges={},
+                      allow_constant=False, unsafe=False), **verifier)
   config = types.SimpleNamespace(verifier=ml_collections.ConfigDict(options))
   build_verifiers.check_prompts(config, prompts)
 
