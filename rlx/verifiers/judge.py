@@ -263,8 +263,8 @@ def fit_strengths(wins: Mapping[tuple[int, int], float], n: int) -> dict[tuple[i
 
   Example:
     >>> fitted = judge.fit_strengths({(0, 1): 1., (1, 0): 0., (1, 2): 1., (2, 1): 0.}, 3)
-    >>> [round(fitted[pair], 2) for pair in ((0, 1), (0, 2), (2, 1))]
-    [0.75, 0.9, 0.25]
+    >>> tuple(round(fitted[pair], 2) for pair in ((0, 1), (0, 2), (2, 1)))
+    (0.75, 0.9, 0.25)
   """
   met = [[j for a, j in wins if a == i] for i in range(n)]
   won, g = [0.5 + sum(wins[i, j] for j in met[i]) for i in range(n)], [1.0] * n
@@ -282,8 +282,8 @@ def join_votes(verdicts: Sequence[float], vote: str) -> float:
     majority                 1 if more scores are above 1/2 than below it, 0 if fewer, else 1/2
 
   Example:
-    >>> [judge.join_votes([1., .6, .2], vote) for vote in judge.VOTES]
-    [0.6, 0.6, 1.0, 0.2]
+    >>> tuple(judge.join_votes([1., .6, .2], vote) for vote in judge.VOTES)
+    (0.6, 0.6, 1.0, 0.2)
   """
   if any(map(math.isnan, verdicts)): return math.nan
   if vote == "majority":
