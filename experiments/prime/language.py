@@ -198,10 +198,11 @@ class Lab:
       if row["verdict"] == 1 and row["finish"] == "eos":
         right.setdefault(row["group"], []).append(row["completion"])
     if not right: raise ValueError(f"{task}: none of the PRM's completions is right.")
-    # The held-out rows are not used, but needed; a question of both splits would be dropped.
-    for split in ("train", "test"):
+    # A few held-out rows are needed, but not used; a question of both splits would be dropped.
+    for split, at_most in (("train", None), ("test", 8)):
+      prompts = itertools.islice(build_prompts.read_prompts(c, split), at_most)
       rows = [dict(question=p.text, answer=p.answer, right=right.get(p.id, []))
-              for p in build_prompts.read_prompts(c, split) if split == "test" or p.id in right]
+              for p in prompts if split == "test" or p.id in right]
       (self.folder / task / f"right_{split}.jsonl").write_text(
           "".join(json.dumps(r) + "\n" for r in rows))
     return len(right)
