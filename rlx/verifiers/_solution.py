@@ -64,7 +64,8 @@ def complete(text: str, code: str, question: str, names: Collection[str]) -> str
   If the code of the question ends with a function without a body that is one of the names, it
   stands before that of the completion, with what it imports and defines. A completion that does
   not define the function is its body; all of its lines, or the first one, may lack the
-  indentation. Text behind the body is cut off.
+  indentation. Text behind the body is cut off. A function that stands for a method of the
+  question, without its class, is no body.
 
   Args:
     text: of the completion.
@@ -79,8 +80,8 @@ def complete(text: str, code: str, question: str, names: Collection[str]) -> str
       'Adds 1.'
       return x + 1
   """
-  head, name, indent = _read_head(find(question, names).rstrip(), names)
-  if not name: return code
+  head, name, method, indent = _read_head(find(question, names).rstrip(), names)
+  if not name or method and _define(method).search(code) and _compiles(code): return code
   if _define(name).search(code):
     whole = f"{head}\n{indent}pass\n{code}"
     return whole if _compiles(whole) else code
@@ -95,20 +96,23 @@ def complete(text: str, code: str, question: str, names: Collection[str]) -> str
 
 
 def _read_head(code, names):
-  """Returns (code, name, indentation of the body) of the function without a body that ends a code.
+  """Returns (code, name, method, indentation of the body) of the function without a body that ends
+  a code.
 
-  The name is that of its class if it is a method, and "" if there is no such function.
+  The name is that of its class if it is a method, and "" if there is no such function; method is ""
+  if it is none.
   """
   trees = (_parse(code), _parse(f"{code} pass"))
-  if (tree := next(filter(None, trees), None)) is None or not tree.body: return code, "", ""
+  if (tree := next(filter(None, trees), None)) is None or not tree.body: return code, "", "", ""
   outer = node = tree.body[-1]
   while isinstance(node, ast.ClassDef): node = node.body[-1]
   if not isinstance(node, ast.FunctionDef) or outer.name not in names or any(
       not isinstance(s, ast.Pass) and not isinstance(getattr(s, "value", None), ast.Constant)
-      for s in node.body): return code, "", ""
+      for s in node.body): return code, "", "", ""
   line, first = code.split("\n")[node.body[0].lineno - 1], node.body[0]
   is_below = first.lineno > node.lineno and not line[:first.col_offset].strip()
-  return code, outer.name, line[:first.col_offset] if is_below else " " * (node.col_offset + 4)
+  return (code, outer.name, node.name if node is not outer else "",
+          line[:first.col_offset] if is_below else " " * (node.col_offset + 4))
 
 
 def _parse(code):
