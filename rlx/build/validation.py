@@ -303,7 +303,7 @@ def _check_scorers(c: keys.Config, methods: methods_lib.Methods) -> None:
     if not host_fields.is_scorer(first):
       _refuse(c, "verifier.scores",
               f"a scorer first, as {readers[0]} reads its score of each token")
-  if ("token_scores_BT" in [f.name for f in plan_lib.plan_fields(c, methods)]
+  if (scorers and "token_scores_BT" in [f.name for f in plan_lib.plan_fields(c, methods)]
       and scorers[c.verifier.scores[0].partition(".")[2]].kind == "yes_no"):
     _refuse(c, "verifier.scores", "a scorer of another kind than yes_no first, as scores of parts "
             "of a completion are read")
