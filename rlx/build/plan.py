@@ -46,7 +46,8 @@ def _reader(key: str, fn: resolve.Method) -> fields.Reader:
   given = set(TERM)
   if key.startswith("learner."): given.add("old_logps_BT")
   if key == "learner.auxiliary": given.add("self_logps_B")
-  read = [f for f in methods_lib.all_fields(fn) if f not in given]
+  # Sorted: all processes compute them in one order.
+  read = [f for f in sorted(methods_lib.all_fields(fn)) if f not in given]
   required = {f for part in (fn, *fn.whole.values()) for f in part.required}
   return fields.Reader(key, tuple(f for f in read if f in required),
                        tuple(f for f in read if f not in required))
