@@ -26,7 +26,7 @@ def write(folder: pathlib.Path, path: str, start: Any, *, workdir: pathlib.Path 
     model: policy or prm.
   """
   if (folder / "README.md").exists(): return
-  about, of = _read_metadata(start), _shorten(str(start)).removeprefix("hf:")
+  about, first = _read_metadata(start), _shorten(str(start)).removeprefix("hf:")
   flat = options.flatten(run_folder.read_config(workdir)) if workdir else {}
   versions = run_folder.read_versions(workdir) if workdir else {}
   sources = _list_sources(flat)
@@ -37,16 +37,16 @@ def write(folder: pathlib.Path, path: str, start: Any, *, workdir: pathlib.Path 
       datasets=sorted({m[1] for source in sources if (m := _ADDRESS.match(source))}),
       license=about.get("license"), tags=["rlx"])
   by = f"[rlx]({version.ADDRESS}) {versions.get('rlx') or version.__version__}"
-  parts = [f"# {path.rpartition('/')[2]}", f"Converted from {of} by {by}."]
+  parts = [f"# {path.rpartition('/')[2]}", f"Converted from {first} by {by}."]
   if workdir:
     what = "policy" if model == "policy" else "process reward model"
     key = "prm.path" if model == "prm" and flat["prm.path"] else "model.path"
     commit = f", commit {x[:12]}" if (x := versions.get(key)) else ""
     parts[1] = (f"The {what} after {step} steps of training with {by}, which started from "
-                f"{of}{commit}.")
+                f"{first}{commit}.")
     parts += _write_results(workdir, step)
   parts += ["## Use", *(_write_prm(path, start, flat["prm.beta"]) if model == "prm" else
-                        _write_use(folder, path.removeprefix("hf:"), of.partition("@")[0]))]
+                        _write_use(folder, path.removeprefix("hf:"), first.partition("@")[0]))]
   if workdir:
     parts += ["## Training", f"Prompts: {', '.join(map(_shorten, sources))}. Keys of the config "
               "that differ from the defaults of rlx, and the methods:",

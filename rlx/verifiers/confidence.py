@@ -43,9 +43,9 @@ for _fn in (stated, form): vars(_fn)["is_bounded"] = True
 
 def _find(text):
   """The confidence that is stated last; None without one."""
-  found = [m for pattern in (_TAG, _WORD) for m in pattern.finditer(text)]
-  if not found: return None
-  number, unit = max(found, key=lambda m: m.end()).groups()
+  matches = [m for pattern in (_TAG, _WORD) for m in pattern.finditer(text)]
+  if not matches: return None
+  number, unit = max(matches, key=lambda m: m.end()).groups()
   value = float(number) / {"%": 100, "0": 10, "00": 100}.get(
       "" if not unit else unit if unit == "%" else unit.lstrip("/ \t\n1"), 1)
   return value if math.isfinite(value) and 0 <= value <= 1 else None

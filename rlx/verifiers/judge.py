@@ -17,6 +17,7 @@ an answer that the judge repeats is not read as one. This does not prevent an an
 persuading the model, and many models accept a lone ":" (Zhao et al. 2025, arXiv:2507.08794):
 measure a judge with rlx/evals/verifier.py.
 """
+import abc
 import contextlib
 import dataclasses
 import functools
@@ -100,7 +101,7 @@ def pairs(prompt: "records.Prompt", text: str) -> float:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Form:
+class _Form(abc.ABC):
   """What is asked of a judge about the completions of a prompt, and what its scores mean.
 
   Attributes:
@@ -114,10 +115,11 @@ class _Form:
   reads: str = "yes_no"
   is_group = False
 
+  @abc.abstractmethod
   def plan(self, prompt: "records.Prompt", texts: Sequence[str], options: Options) -> list[Request]:
     """The requests about these completions."""
-    raise NotImplementedError
 
+  @abc.abstractmethod
   def read(self, prompt: "records.Prompt", texts: Sequence[str], options: Options,
            scores: Sequence[_endpoint.Scores]) -> list:
     """The verdicts of the completions from the scores of the planned requests, in order.
@@ -125,7 +127,6 @@ class _Form:
     Raises:
       errors.Unknown: why they are unknown.
     """
-    raise NotImplementedError
 
 
 class _Single(_Form):

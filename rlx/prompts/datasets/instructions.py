@@ -103,25 +103,25 @@ def _say(item):
 
 def _write(rng, topic, others, items):
   """A text that follows the instructions."""
-  of = {item["name"].partition(":")[2]: item for item in items}
-  asked = of.get("existence", {}).get("keywords", [])
+  by_kind = {item["name"].partition(":")[2]: item for item in items}
+  asked = by_kind.get("existence", {}).get("keywords", [])
   rest = [w for w in WORDS if w not in asked]
   words = [*asked, *rng.sample(rest, len(rest))]
   # Six sentences have 24 words, six times the topic and an "e" each.
   least = 6 if any("at least" in item.values() for item in items) else 1
-  lines = ["<<A story>>"] if "title" in of else []
+  lines = ["<<A story>>"] if "title" in by_kind else []
   parts = [f"the {topic} is {word}" for word in words[:max(least, len(asked), 1)]]
   body = (" and ".join(parts).capitalize() + "." if least == 1 else
           " ".join(f"{p.capitalize()}." for p in parts))
   body += "".join(f" [{x}]" for x in
-                  others[2:] * of.get("number_placeholders", {}).get("num_placeholders", 0))
+                  others[2:] * by_kind.get("number_placeholders", {}).get("num_placeholders", 0))
   body += "".join(f" *{x}*" for x in
-                  WORDS[:of.get("number_highlighted_sections", {}).get("num_highlights", 0)])
-  lines += [body, *(f"* {x}" for x in WORDS[:of.get("number_bullet_lists", {}).get(
+                  WORDS[:by_kind.get("number_highlighted_sections", {}).get("num_highlights", 0)])
+  lines += [body, *(f"* {x}" for x in WORDS[:by_kind.get("number_bullet_lists", {}).get(
       "num_bullets", 0)])]
-  if "postscript" in of: lines.append("P.S. Bye.")
-  if "end_checker" in of: lines.append(of["end_checker"]["end_phrase"])
+  if "postscript" in by_kind: lines.append("P.S. Bye.")
+  if "end_checker" in by_kind: lines.append(by_kind["end_checker"]["end_phrase"])
   text = "\n".join(lines)
-  if "english_capital" in of: text = text.upper()
-  if "english_lowercase" in of: text = text.lower()
-  return f'"{text}"' if "quotation" in of else text
+  if "english_capital" in by_kind: text = text.upper()
+  if "english_lowercase" in by_kind: text = text.lower()
+  return f'"{text}"' if "quotation" in by_kind else text
