@@ -245,8 +245,7 @@ def measure(completions):
     judged = [r for r in rows if r["verdict"] is not None and r["length"]]
     length_B, verdict_B, first_B = map(np.array, zip(*(
         (r["length"], r["verdict"], r["advantages"][0]) for r in judged)))
-    for name, x in study.measure(length_B, verdict_B, first_B[:, None]).items():
-      curves.setdefault(name, []).append(None if np.isnan(x) else round(float(x), 5))
+    study.extend(curves, study.measure(length_B, verdict_B, first_B[:, None]))
   return curves
 
 
@@ -285,9 +284,7 @@ def run_all(lab, limit, cases, rate, steps):
     if row is None:
       print("Stopped; the same command goes on.", flush=True)
       return False
-    with file.open("a") as f: f.write("\n" + json.dumps(row))  # The last one may be cut.
-    print(f"{task} {arm} {rate:g} seed {seed}: {np.mean(row['accuracy']):.3f}, "
-          f"{row['seconds']} s", flush=True)
+    study.write(file, row)
   return True
 
 
@@ -300,9 +297,7 @@ def prepare(lab, limit, arms, tasks, rate):
 
 def read(path):
   """The runs of a record, the newest of each (task, arm, rate, seed, steps)."""
-  lines = path.read_text().splitlines() if path.exists() else []
-  rows = [json.loads(line) for line in lines if line.endswith("}")]
-  return {(r["task"], r["arm"], r["rate"], r["seed"], r["steps"]): r for r in rows}
+  return study.read(path, ("task", "arm", "rate", "seed", "steps"))
 
 
 def tabulate(path, arms, tasks, seeds, rate, steps):

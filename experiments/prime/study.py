@@ -48,9 +48,7 @@ class Study:
       row = dict(task=task, arm=arm, rate=rate, seed=seed) | train(
           _build(self.configure, task, arm, rate), seed, steps or self.steps[task])
       known[task, arm, rate, seed] = row
-      with path.open("a") as f: f.write("\n" + json.dumps(row))  # The last one may be cut.
-      print(f"{task} {arm} {rate:g} seed {seed}: {np.mean(row['accuracy']):.3f}, "
-            f"{row['seconds']} s", flush=True)
+      write(path, row)
     # All arms have some seeds before any has all, so that a record that was cut short is of use.
     for some in (seeds[:4], seeds[4:]):
       for task, arm in itertools.product(tasks, arms):
@@ -90,9 +88,8 @@ def train(run, seed, steps):
   curves = {}
   for step in range(steps):
     state, annotated, batch, _ = rl.iteration(run, state, host, step, clock)
-    for name, x in measure(annotated.rollouts.completion_len_B, np.asarray(batch.outcome_B),
-                           np.asarray(batch.advantages_BT)).items():
-      curves.setdefault(name, []).append(None if np.isnan(x) else round(float(x), 5))
+    extend(curves, measure(annotated.rollouts.completion_len_B, np.asarray(batch.outcome_B),
+                           np.asarray(batch.advantages_BT)))
   return dict(steps=steps, **curves, seconds=round(time.perf_counter() - begin, 1),
               cpu_seconds=round(time.process_time() - cpu, 3))
 
@@ -110,11 +107,24 @@ def measure(length_B, outcome_B, advantages_BT):
   return measures
 
 
-def read(path):
-  """The runs of a record, the newest of each (task, arm, rate, seed)."""
+def extend(curves, measures):
+  """Appends the measures of a step to {name: those of each step}; None is NaN."""
+  for name, x in measures.items():
+    curves.setdefault(name, []).append(None if np.isnan(x) else round(float(x), 5))
+
+
+def write(path, row):
+  """Appends a run to a record."""
+  with path.open("a") as f: f.write("\n" + json.dumps(row))  # The last one may be cut.
+  print(f"{row['task']} {row['arm']} {row['rate']:g} seed {row['seed']}: "
+        f"{np.mean(row['accuracy']):.3f}, {row['seconds']} s", flush=True)
+
+
+def read(path, by=("task", "arm", "rate", "seed")):
+  """The runs of a record, the newest of those that are equal in `by`."""
   lines = path.read_text().splitlines() if path.exists() else []
   rows = [json.loads(line) for line in lines if line.endswith("}")]
-  return {(r["task"], r["arm"], r["rate"], r["seed"]): r for r in rows}
+  return {tuple(r[name] for name in by): r for r in rows}
 
 
 def ends(row, name):
