@@ -92,7 +92,7 @@ import numpy as np
 import rlx
 from experiments.claims.environments import tabular
 from experiments.prime import length, study
-from rlx.build import load, prompts as build_prompts
+from rlx.build import prompts as build_prompts
 from rlx.configs import smollm2_prime
 from rlx.grids import tables
 from rlx.io import compile_cache, metrics as io_metrics
@@ -135,11 +135,8 @@ class Lab:
     if arm == "totals-trained": return length.ARMS["totals"] | of_prm("prm")
     if arm == "null": return length.ARMS["null"] | dict(prm__microbatches=1)
     if arm not in ("ipvrm", "steps"): return length.ARMS[arm]
-    c = load.load_config("papers/ipvrm" if arm == "ipvrm" else f"smollm2_prime:{task}")
-    return of_prm(NEEDS[arm]) | {
-        name: c[name].to_dict() for name in ("rewards", "advantages")} | dict(
-            learner__loss=c.learner.loss.to_dict(), prm__loss=c.prm.loss.to_dict(),
-            prm__beta=c.prm.beta, prm__order=c.prm.order)
+    return of_prm(NEEDS[arm]) | study.take(
+        "papers/ipvrm" if arm == "ipvrm" else f"smollm2_prime:{task}", *study.PRM)
 
   def _change(self, arg, **changes):
     """A config of smollm2_prime with the same shapes for all tasks, which share programs."""
@@ -168,11 +165,7 @@ class Lab:
     if self.is_small: sizes |= dict(steps=2, train_prm__prompts=8, eval__samples=4)
     stored = {f"train_prm__{name}": str(self.folder / task / "prm" / f"{name}.jsonl")
               for name in ("rollouts", "held_out")}
-    prefix = load.load_config("papers/ipvrm").prm
-    # Its code trains before RL without weights and adaptive margins.
-    loss = prefix.loss.to_dict() | dict(balanced=False, adaptive=False)
-    for name, changes in dict(prm={}, prefix=stored | dict(
-        prm__loss=loss, prm__beta=prefix.beta)).items():
+    for name, changes in dict(prm={}, prefix=stored | study.train_prefix()).items():
       if name == "prm" or name in needed:
         if not self._make(task, name, "prm", train_prm.train, self._change(
             f"{task}-prm", **sizes | changes)): return False

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from rlx import build
+from rlx.build import load
 from rlx.grids import tables
 from rlx.io import progress
 from rlx.loops import rl
@@ -22,6 +23,10 @@ from rlx.stages import host_state
 
 TUNING, SEEDS = (100, 101), range(10)
 EDGE = 30  # Steps at the start and at the end.
+
+
+# In what configs of implicit PRMs differ, for `take`.
+PRM = ("prm__loss", "prm__beta", "prm__order", "prm__reference")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +75,23 @@ class Study:
       runs = {s: known[task, arm, rate, s] for s in seeds if (task, arm, rate, s) in known}
       if len(runs) > 1: found[arm] = rate, runs
     return found
+
+
+def take(config, *names):
+  """Rewards, advantages, the policy's loss and `names` of a config, for `tabular.changed`."""
+  c, found = load.load_config(config), {}
+  for name in ("rewards", "advantages", "learner__loss", *names):
+    x = functools.reduce(getattr, name.split("__"), c)
+    found[name] = x.to_dict() if hasattr(x, "to_dict") else x
+  return found
+
+
+def train_prefix():
+  """Loss and beta of the PRM of papers/ipvrm before RL, for `tabular.changed`."""
+  # The paper's code has weights and adaptive margins in RL only.
+  taken = take("papers/ipvrm", *PRM)
+  return dict(prm__loss=taken["prm__loss"] | dict(balanced=False, adaptive=False),
+              prm__beta=taken["prm__beta"])
 
 
 @functools.lru_cache(maxsize=1)

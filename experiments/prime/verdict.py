@@ -61,7 +61,6 @@ import numpy as np
 from experiments.claims.environments import tabular
 from experiments.prime import length, prime_gain, study
 from rlx import build
-from rlx.build import load
 from rlx.configs import free_length, prime_steps, sft_step_tasks, step_tasks
 from rlx.grids import plots, tables
 from rlx.loops import rl, sft, train_prm
@@ -102,15 +101,10 @@ def _changes(task, arm):
     return length.ARMS["bounded"] | dict(
         prm__path=_path(task, "prm" if arm == "bounded" else "null"), prm__order="none",
         prm__beta=0.5)
-  if arm in ("ipvrm", "spro", "distil"):
-    c = load.load_config(dict(ipvrm="papers/ipvrm", spro="papers/spro", distil="papers/opd")[arm])
-    changes = {name: getattr(c, name).to_dict() for name in ("rewards", "advantages")}
-    changes["learner__loss"] = c.learner.loss.to_dict()
-    if arm == "distil": changes["teacher__path"] = _path(task, "teacher")
-    if arm == "ipvrm":
-      changes |= dict(prm__loss=c.prm.loss.to_dict(), prm__beta=c.prm.beta, prm__order=c.prm.order,
-                      prm__reference=c.prm.reference, prm__path=_path(task, "prefix"))
-    return changes
+  if arm == "spro": return study.take("papers/spro")
+  if arm == "distil": return study.take("papers/opd") | dict(teacher__path=_path(task, "teacher"))
+  if arm == "ipvrm":
+    return study.take("papers/ipvrm", *study.PRM) | dict(prm__path=_path(task, "prefix"))
   return length.ARMS[arm]
 
 
@@ -135,15 +129,11 @@ def prepare(task):
             prm__optimizer__lr=5e-4, prm__beta=0.5) | changes)
   make("prm", train_prm.train, trained_before(), "prm")
   prime_gain.write(folder / "prm")
-  stored = {f"train_prm__{name}": str(folder / "prm" / f"{file}.jsonl")
-            for name, file in (("rollouts", "rollouts"), ("held_out", "held_out"))}
+  stored = {f"train_prm__{name}": str(folder / "prm" / f"{name}.jsonl")
+            for name in ("rollouts", "held_out")}
   make("null", train_prm.train, trained_before(
       **stored | dict(train_prm__rollouts=str(folder / "prm" / "permuted.jsonl"))), "prm")
-  ipvrm = load.load_config("papers/ipvrm")
-  # Its code trains before RL without weights and adaptive margins.
-  prefix = ipvrm.prm.loss.to_dict() | dict(balanced=False, adaptive=False)
-  make("prefix", train_prm.train, trained_before(
-      **stored, prm__loss=prefix, prm__beta=ipvrm.prm.beta), "prm")
+  make("prefix", train_prm.train, trained_before(**stored, **study.train_prefix()), "prm")
   c, start = sft_step_tasks.get_config("confused_chain-right"), _start(task)
   c.rollouts = start.rollouts
   c.prompts.source = f"jsonl:{folder}/prm/{{split}}.jsonl"
@@ -177,6 +167,7 @@ def at_step(row, step):
   """The accuracy of a run at a step, a mean of the last WINDOW ones; NaN after its end."""
   if step > row["steps"]: return np.nan
   return np.mean(row["accuracy"][max(step - WINDOW, 0):max(step, 1)])
+
 
 COMPARED = (("totals", "prime"), ("ipvrm", "prime"), ("outcome-right", "distil"),
             ("bounded", "ipvrm"), ("exact", "bounded"))
