@@ -17,7 +17,7 @@ Confidence in the formula: medium.
 from rlx.configs.bases import domains
 
 CLAIMS = (
-    "refuses harmful prompts more often, and harmless ones less often, within 200 steps",
+    "refuses harmful prompts more often, and harmless ones less often, after few steps",
 )
 
 

@@ -13,6 +13,8 @@ Differences from the paper: its judge says to which option the reasoning leads, 
 compares it with the option that is stated; here the judge compares. Its first stage, which
 rewards a form in which all options are discussed, and its reformulated questions are left out.
 
+The figures of CLAIMS are those of the abstract.
+
 Confidence in the formula: high.
 """
 from rlx.configs import base, quickstart

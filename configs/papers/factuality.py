@@ -13,6 +13,8 @@ verifier.judge.cache it is asked once. Differences from the paper: claims are ch
 retrieved documents (VeriScore) in the paper, and here against what the judge knows and the
 reference; the reference of the comparison is the answer of the row.
 
+The figures of CLAIMS are those of the abstract.
+
 Confidence in the formula: medium.
 """
 from rlx.configs import base, quickstart

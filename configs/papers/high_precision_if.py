@@ -11,6 +11,8 @@ Letters beside the values: P stated in the paper (constraints that rules check, 
 followed), O our choice. Differences from the paper: its filter of what can be learned and its
 simplification of constraints are not here; the instructions are made (IFEval's kinds).
 
+The figures of CLAIMS are those of the abstract.
+
 Confidence in the formula: medium.
 """
 from rlx.configs.bases import domains

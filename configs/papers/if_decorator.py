@@ -13,6 +13,8 @@ which ask a model for the intent and a checklist, are not here (a judge as the s
 and `outcome.stages` add them), nor its flywheel of prompts by difficulty and its trip-wire
 prompts; the instructions are made (IFEval's kinds). An answer that is cut off is 0 and not -1.
 
+The figures of CLAIMS are those of the abstract.
+
 Confidence in the formula: high.
 """
 from rlx.configs.bases import domains

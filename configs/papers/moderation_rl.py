@@ -11,6 +11,8 @@ Letters beside the values: P stated in the paper (the terms of label, form and l
 choice (the weights; the words that decide, in place of a rubric that a model judges; the
 messages, which are made).
 
+The figures of CLAIMS are those of the abstract.
+
 Confidence in the formula: medium.
 """
 from rlx.configs.bases import domains

@@ -15,6 +15,8 @@ paper: its rubrics are written with retrieved examples, and criteria are filtere
 rates, too; here the rubric of the base stands for all prompts, and groups are filtered while the
 batch is sampled.
 
+The figures of CLAIMS are those of the abstract, first version; later ones have 27.5.
+
 Confidence in the formula: medium.
 """
 from rlx.configs import base, quickstart

@@ -12,6 +12,8 @@ choice (the data). Differences from the paper: its constraints that only a model
 filter of samples whose reasoning gains nothing over an answer without one, and its behaviour
 cloning are not here; the instructions are made (IFEval's kinds).
 
+The figures of CLAIMS are those of the abstract.
+
 Confidence in the formula: medium.
 """
 from rlx.configs.bases import domains

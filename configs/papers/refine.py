@@ -11,6 +11,8 @@ Letters beside the values: P stated in the paper (the terms), O our choice (equa
 blocks of the structure; the data). Differences from the paper: its term of references between
 sections and its supervised start are not here.
 
+The figures of CLAIMS are those of the abstract.
+
 Confidence in the formula: medium.
 """
 from rlx.configs.bases import domains

@@ -11,6 +11,8 @@ nor code: beta is not known, nor whether the completion itself is part of the me
 The reward is 0 until the policy has moved from its reference. From then on it pays for what the
 policy has become likelier to say, whatever the verdict is.
 
+The figures of CLAIMS are those of the abstract.
+
 Confidence in the formula: medium.
 """
 from rlx.configs import quickstart

@@ -9,6 +9,8 @@ Letters beside the values: P stated in the paper (the reward), O our choice. Dif
 the paper: its prompts, its choice of models and its offline warm-up are not here; the
 questions are made, on tables of the environment sql.
 
+The figures of CLAIMS are those of the abstract.
+
 Confidence in the formula: medium.
 """
 from rlx.configs.bases import domains

@@ -12,6 +12,8 @@ choice. Differences from the paper: its schedules of the scale and its term of l
 finds to be of no use, are not here; the requests are made. rlx/verifiers/tool_calls.py says
 what else differs.
 
+The figures of CLAIMS are those of the abstract.
+
 Confidence in the formula: high.
 """
 from rlx.configs.bases import domains
