@@ -1,6 +1,6 @@
 """CLARity: Reasoning Consistency Alone Can Teach Reinforced Experts (arXiv:2510.09278): the
-verdict on the answer, that of a judge on whether the reasoning leads to this answer, and a
-tenth of the form are added.
+reward is the sum of the verdict on the answer, the verdict of a judge on whether the reasoning
+leads to this answer, and a tenth of the score of the form.
 
   rlx train papers/clarity workdir=DIR
   rlx train papers/clarity:smoke workdir=DIR

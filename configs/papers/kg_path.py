@@ -1,8 +1,8 @@
 """Knowledge Graphs are Implicit Reward Models: Path-Derived Signals Enable Compositional
 Reasoning (arXiv:2601.15160).
 
-The reward is that of a right answer and the share of the words of the path through the
-knowledge graph that the reasoning has, less repeated sentences.
+The reward is 1 for a right answer, and half of the share of the words of the path through the
+knowledge graph that the completion contains, times the share of its different sentences.
 
   rlx train papers/kg_path workdir=DIR model.path=MODEL
   rlx train papers/kg_path:smoke workdir=DIR model.path=MODEL

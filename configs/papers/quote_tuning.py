@@ -8,8 +8,9 @@ n-grams that stand in the sources (QUIP).
   rlx train papers/quote_tuning:smoke workdir=DIR model.path=MODEL
 
 Letters beside the values: P stated in the paper (QUIP, DPO), O our choice. Differences from
-the paper: its corpus is Wikipedia, here each prompt has its sources; pairs need no least gap
-of QUIP and no similar length; completions are those of the policy and not of the base model.
+the paper: its corpus is Wikipedia, here each prompt has its sources; pairs need neither a
+least difference of QUIP nor a similar length; completions are those of the policy and not of
+the base model.
 
 The figures of CLAIMS are those of the abstract on arXiv, first version; that of NAACL 2025 says
 up to 130%.

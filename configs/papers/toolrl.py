@@ -1,8 +1,8 @@
 """ToolRL: Reward is All Tool Learning Needs (arXiv:2504.13958).
 
-The reward of a completion is 6 s / s_max - 3 for its tool calls, with s / s_max the share of
-names, parameters and values that are right, and 1 for the form. The constant has no effect on
-GRPO.
+The reward of a completion is 6 s - 3, with s the share of names, parameters and values of its
+tool calls that are right, and 1 more for the right form. The config leaves out the constant -3,
+which has no effect on GRPO.
 
   rlx train papers/toolrl workdir=DIR model.path=MODEL
   rlx train papers/toolrl:smoke workdir=DIR model.path=MODEL

@@ -1,6 +1,6 @@
-"""A rubric has six items, of which each of three tokens meets one, the other or none. Their weights
-are drawn for each prompt from those of the paper. The gold score is the weighted share of the items
-met.
+"""A completion has three tokens and a rubric six items: each token meets one of two items of its
+own, or none. The weights of the items are drawn for each prompt from those of the paper. The gold
+score is the weighted share of the items met.
 
 The judge of the rubric sees each item wrongly with a probability around 0.1. The judge that rates
 the whole on a scale of ten sees the same with the same errors, but does not know the rubric: it
