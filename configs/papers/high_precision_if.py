@@ -24,6 +24,5 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = domains.grpo(arg, "instructions", "Follow all instructions exactly, with the text alone.",
-                   verifier="instructions.followed")   # P
-  return c
+  return domains.grpo(arg, "instructions", "Follow all instructions exactly, with the text alone.",
+                      verifier="instructions.followed")   # P

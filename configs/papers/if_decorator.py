@@ -26,6 +26,5 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = domains.grpo(arg, "instructions", "Follow all instructions exactly, with the text alone.",
-                   verifier="instructions.followed", n_min=2, n_max=5)   # C all of them; O 2 to 5
-  return c
+  return domains.grpo(arg, "instructions", "Follow all instructions exactly, with the text alone.",
+                      verifier="instructions.followed", n_min=2, n_max=5)  # C all of them; O 2 to 5

@@ -22,7 +22,6 @@ CLAIMS = (
 
 def get_config(arg=""):
   weights = dict(label=1.0, format=0.2, evidence=0.5)                                         # O
-  c = domains.grpo(
+  return domains.grpo(
       arg, "decisions", "Name what decides, then on a last line the label alone.", kinds=("job",),
       items=tuple(dict(name=name, weight=w) for name, w in weights.items()))
-  return c

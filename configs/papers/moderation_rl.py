@@ -25,8 +25,7 @@ CLAIMS = (
 
 def get_config(arg=""):
   weights = dict(label=1.0, format=0.2, length=0.2, evidence=0.5)                             # O
-  c = domains.grpo(
+  return domains.grpo(
       arg, "decisions", "Name the words that decide, then on a last line the label alone.",
       kinds=("moderation",), min_words=20,                                                    # O
       items=tuple(dict(name=name, weight=w) for name, w in weights.items()))
-  return c

@@ -24,7 +24,6 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = domains.grpo(arg, "instructions", "Think in <think></think>, then follow all instructions "
-                   "exactly and reply with the text alone.", verifier="instructions.share",    # P
-                   n_min=2, n_max=4)                                                          # O
-  return c
+  return domains.grpo(arg, "instructions", "Think in <think></think>, then follow all instructions "
+                      "exactly and reply with the text alone.", verifier="instructions.share",  # P
+                      n_min=2, n_max=4)                                                        # O

@@ -23,8 +23,7 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = domains.grpo(
+  return domains.grpo(
       arg, "rlx.environments.zoo.sql:visible_prompts", "Think in <think></think>, then reply with "
       "one block of code, ```sql ... ```.", verifier="sql_query.score",
       kinds=("one", "join", "order"))                                                         # O
-  return c
