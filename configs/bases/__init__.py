@@ -19,6 +19,16 @@ full training, and smoke. Letters beside the values:
 from rlx.configs import base
 
 BOXED = r"\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}"  # What the template `boxed` asks for.
+# A server on this machine; verifier.judge.url and .model name another one.
+JUDGE = dict(url="http://localhost:8000/v1/chat/completions", model="judge")
+# Of mathematics with the template `boxed`: by verifiers, or with `text` for a judge.
+RUBRIC = (
+    dict(name="right answer", weight=1.0, verifier="math_answer.final",
+         text="The final answer agrees with the reference."),
+    dict(name="boxed", weight=0.7, verifier="format.boxed",
+         text="The final answer stands in a box: \\boxed{}."),
+    dict(name="English", weight=0.3, verifier="format.ascii_share",
+         text="It is written in English."))
 
 
 def language_model(arg, *names):

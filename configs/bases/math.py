@@ -18,15 +18,9 @@ PARTS = {
     "graded verifier": "format.boxed",
     "mark of the answer": (r"\boxed{", 32),
     "mark of the last step": (r"\boxed{", "{}", 32),
-    # A server on this machine; verifier.judge.url and .model name another one.
-    "judge": dict(url="http://localhost:8000/v1/chat/completions", model="judge"),
+    "judge": bases.JUDGE,
     "prompts for a verifier and for a judge": (dict(source="dapo_17k"), dict(source="gsm8k")),
-    "rubric": (dict(name="right answer", weight=1.0, verifier="math_answer.final",
-                    text="The final answer agrees with the reference."),
-               dict(name="boxed", weight=0.7, verifier="format.boxed",
-                    text="The final answer stands in a box: \\boxed{}."),
-               dict(name="English", weight=0.3, verifier="format.ascii_share",
-                    text="It is written in English.")),
+    "rubric": bases.RUBRIC,
     "chat model": True}
 
 
