@@ -232,7 +232,7 @@ def _own_decoding():
 
 def named_section(path):
   """All keys that a section of NAMED may have, with defaults; it has those that differ."""
-  return _defaults(NAMED[path](declared()))
+  return _defaults(NAMED[path][1](declared()))
 
 
 def _source_of_mixture(tree):
@@ -318,9 +318,10 @@ def _scorer(_):
       yes="Yes", no="No")
 
 
-# Sections in which users choose the names: {path: () -> the keys that a part of it may have}.
-NAMED = {"prompts.mixture": _source_of_mixture, "eval.sets": _set_of_eval, "scorers": _scorer,
-         "verifier.judges": lambda tree: _judge()}
+# Sections in which users choose the names: {path: (what a part of it is, declared keys -> the
+# keys that such a part may have)}.
+NAMED = {"prompts.mixture": ("source", _source_of_mixture), "eval.sets": ("set", _set_of_eval),
+         "scorers": ("scorer", _scorer), "verifier.judges": ("judge", lambda tree: _judge())}
 
 
 def _reward(name, **options):

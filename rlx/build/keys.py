@@ -24,7 +24,7 @@ FREE = ("rewards.", "advantages.", "prompts.options.", "prompts.columns.", "sft.
 OPEN = ("prompts.template", "prompts.columns")
 # The start of a key in a section whose name users choose, see NAMED in configs/base.py. A source of
 # prompts.mixture and a set of eval.sets may have the keys of `prompts` that say what a source is.
-_NAMED = re.compile(r"(prompts\.mixture|eval\.sets|scorers|verifier\.judges)\.([^.]*)(?=\.)")
+_NAMED = re.compile(rf"({'|'.join(map(re.escape, base.NAMED))})\.([^.]*)(?=\.)")
 _SOURCE = re.compile(r"(prompts\.mixture|eval\.sets)\.([^.]*)(?=\.)")
 RENAMED = tomllib.loads(pathlib.Path(__file__).with_name("renamed.toml").read_text())
 
@@ -141,9 +141,7 @@ def open_source(config: Config, key: str) -> None:
 
 
 def _check_name(section: str, name: str) -> None:
-  """Refuses names of sources, sets and scorers that cannot be a part of a key."""
+  """Refuses names of parts of these sections that cannot be a part of a key."""
   if not name.isidentifier() or keyword.iskeyword(name) or hasattr(Config, name):
-    what = {"prompts.mixture": "source", "eval.sets": "set", "scorers": "scorer",
-            "verifier.judges": "judge"}[section]
-    raise ValueError(f"{section}.{name}: another name for the {what}, of letters, digits "
-                     "and _, that means nothing in Python.")
+    raise ValueError(f"{section}.{name}: another name for the {base.NAMED[section][0]}, of "
+                     "letters, digits and _, that means nothing in Python.")
