@@ -24,9 +24,7 @@ from rlx.stages import host_state
 
 TUNING, SEEDS = (100, 101), range(10)
 EDGE = 30  # Steps at the start and at the end.
-
-
-# In what configs of implicit PRMs differ, for `take`.
+# Keys of an implicit PRM, for `take`.
 PRM = ("prm__loss", "prm__beta", "prm__order", "prm__reference")
 
 
