@@ -78,11 +78,11 @@ class Study:
 
 def take(config, *names):
   """Rewards, advantages, the policy's loss and `names` of a config, for `tabular.changed`."""
-  c, found = load.load_config(config), {}
+  c, taken = load.load_config(config), {}
   for name in ("rewards", "advantages", "learner__loss", *names):
     x = functools.reduce(getattr, name.split("__"), c)
-    found[name] = x.to_dict() if hasattr(x, "to_dict") else x
-  return found
+    taken[name] = x.to_dict() if hasattr(x, "to_dict") else x
+  return taken
 
 
 def train_prefix():
