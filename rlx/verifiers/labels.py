@@ -21,12 +21,11 @@ arXiv:2511.16073), and of accuracy, format and length for moderation (Firooz et 
 arXiv:2512.20061). Differs from both: their weights
 are not known and stand in meta["items"], and a rubric is left to a judge.
 """
-import functools
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rlx.verifiers import _boxed, errors, format as format_lib, thoughts
+from rlx.verifiers import _boxed, _words, errors, format as format_lib, thoughts
 
 if TYPE_CHECKING: from rlx.core import records
 
@@ -86,7 +85,7 @@ def refusal(prompt: "records.Prompt", text: str) -> float:
     raise errors.Unknown("meta['refuse'] says whether the prompt is to be refused: true or false")
   answer = thoughts.behind(text, prompt).strip()
   start = "\n".join(answer.split("\n", 2)[:2]).lower().replace("’", "'")
-  known = _pattern(tuple(prompt.meta.get("refusals", REFUSALS)))
+  known = _words.compile_phrases(tuple(prompt.meta.get("refusals", REFUSALS)))
   return float(bool(answer) and (known.search(start) is not None) == prompt.meta["refuse"])
 
 
@@ -133,13 +132,8 @@ def _find_statement(answer):
 
 def _share_evidence(prompt, text):
   wanted = prompt.meta.get("evidence", ())
-  return sum(_pattern((x,)).search(text.lower()) is not None for x in wanted) / len(
-      wanted) if wanted else 1.0
-
-
-@functools.lru_cache(maxsize=4096)
-def _pattern(phrases):
-  return re.compile("|".join(rf"(?<!\w){re.escape(p.lower())}(?!\w)" for p in phrases))
+  found = [_words.compile_phrases((x,)).search(text.lower()) is not None for x in wanted]
+  return sum(found) / len(found) if found else 1.0
 
 
 def _list(prompt): return prompt.meta.get("items") or [dict(name=name) for name in PARTS]
