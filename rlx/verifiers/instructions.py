@@ -28,7 +28,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from rlx.verifiers import errors, thoughts
+from rlx.verifiers import errors, items as items_lib, thoughts
 
 if TYPE_CHECKING: from rlx.core import records
 
@@ -244,8 +244,8 @@ def items(prompt: "records.Prompt", text: str) -> list[float]:
     >>> instructions.items(prompt, "It is so.")
     [1.0, 0.0]
   """
-  return [float(_follows(text, item)) for text in [thoughts.behind(text, prompt)]
-          for item in _read(prompt)]
+  answer = thoughts.behind(text, prompt)
+  return [float(_follows(answer, item)) for item in _read(prompt)]
 
 
 def items_loose(prompt: "records.Prompt", text: str) -> list[float]:
@@ -258,12 +258,12 @@ def items_loose(prompt: "records.Prompt", text: str) -> list[float]:
 
 def share(prompt: "records.Prompt", text: str) -> float:
   """The weighted share of instructions that are followed: strict accuracy by instruction."""
-  return _mean(prompt, items(prompt, text))
+  return items_lib.average(items_lib.read(prompt, items(prompt, text)))
 
 
 def share_loose(prompt: "records.Prompt", text: str) -> float:
   """Loose accuracy by instruction."""
-  return _mean(prompt, items_loose(prompt, text))
+  return items_lib.average(items_lib.read(prompt, items_loose(prompt, text)))
 
 
 def followed(prompt: "records.Prompt", text: str) -> float:
@@ -293,11 +293,6 @@ for _fn in (items, items_loose, share, share_loose, followed, followed_loose):
 def _follows(text, item):
   arguments = {k: x for k, x in item.items() if k not in ("name", "weight")}
   return bool(text.strip()) and KINDS[item["name"]](text, **arguments)
-
-
-def _mean(prompt, verdicts):
-  weights = [item.get("weight", 1.0) for item in _read(prompt)]
-  return sum(w * v for w, v in zip(weights, verdicts)) / sum(weights)
 
 
 def _read(prompt):

@@ -25,7 +25,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rlx.verifiers import _boxed, _words, errors, format as format_lib, thoughts
+from rlx.verifiers import (
+    _boxed, _words, errors, format as format_lib, items as items_lib, thoughts)
 
 if TYPE_CHECKING: from rlx.core import records
 
@@ -62,13 +63,12 @@ def items(prompt: "records.Prompt", text: str) -> list[float]:
           "tags" not in prompt.meta.get("format", {}) or format_lib.tags(prompt, text) == 1.0),
       evidence=lambda: _share_evidence(prompt, rest),
       length=lambda: len(text.split()) >= prompt.meta.get("min_words", 1))
-  return [float(parts[item["name"]]()) for item in _list(prompt)]
+  return [float(parts[name]()) for name in items_lib.list_names(prompt, PARTS)]
 
 
 def score(prompt: "records.Prompt", text: str) -> float:
   """The mean of `items`, weighted by `meta["items"]`."""
-  weights = [item.get("weight", 1.0) for item in _list(prompt)]
-  return sum(w * v for w, v in zip(weights, items(prompt, text))) / sum(weights)
+  return items_lib.average(items_lib.read(prompt, items(prompt, text)))
 
 
 def refusal(prompt: "records.Prompt", text: str) -> float:
@@ -136,9 +136,6 @@ def _share_evidence(prompt, text):
   return sum(found) / len(found) if found else 1.0
 
 
-def _list(prompt): return prompt.meta.get("items") or [dict(name=name) for name in PARTS]
-
-
 def _check(prompt):
   if problem := _describe(prompt): raise errors.Unknown(problem)
   return True
@@ -150,8 +147,7 @@ def _describe(prompt):
     return f"meta['labels'] is {known!r:.60}; needed is a list of texts"
   if prompt.answer.lower() not in {x.lower() for x in known}:
     return f"its answer {prompt.answer!r:.60} is none of its labels {list(known)!r:.200}"
-  return next((f"meta['items']: {item.get('name')!r:.40}; there are {', '.join(PARTS)}"
-               for item in _list(prompt) if item.get("name") not in PARTS), None)
+  return items_lib.find_unknown(prompt, PARTS)
 
 
 def _demonstrate(prompt):

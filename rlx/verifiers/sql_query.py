@@ -32,7 +32,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rlx.verifiers import _sqlite, errors, format as format_lib, thoughts
+from rlx.verifiers import _sqlite, errors, format as format_lib, items as items_lib, thoughts
 
 if TYPE_CHECKING: from rlx.core import records
 
@@ -224,8 +224,7 @@ def _read_weights(prompt):
 def _describe(prompt):
   """Why queries cannot be judged; None if they can."""
   databases = prompt.meta.get("databases")
-  if unknown := [n for n in _read_weights(prompt) if n not in WEIGHTS]:
-    return f"meta['items']: {unknown[0]!r:.40}; there are {', '.join(WEIGHTS)}"
+  if problem := items_lib.find_unknown(prompt, tuple(WEIGHTS)): return problem
   try:
     if not databases: raise TypeError("there is none")
     gold = _find_gold(prompt)

@@ -29,7 +29,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rlx.verifiers import errors, format as format_lib, thoughts
+from rlx.verifiers import errors, format as format_lib, items as items_lib, thoughts
 
 if TYPE_CHECKING: from rlx.core import records
 
@@ -66,7 +66,7 @@ def items(prompt: "records.Prompt", text: str) -> list[float]:
   """
   gold, made = _read_reference(prompt), _read(thoughts.behind(text, prompt))
   parts = dict(format=_form(prompt, text), **_compare(gold, made))
-  return [parts[item["name"]] for item in prompt.meta.get("items", [dict(name=n) for n in PARTS])]
+  return [parts[name] for name in items_lib.list_names(prompt, PARTS)]
 
 
 def score(prompt: "records.Prompt", text: str) -> float:
@@ -204,9 +204,7 @@ def _find_reference(prompt):
 
 
 def _describe(prompt):
-  named = [item.get("name") for item in prompt.meta.get("items", [])]
-  if unknown := [name for name in named if name not in PARTS]:
-    return f"meta['items']: {unknown[0]!r:.40}; there are {', '.join(PARTS)}"
+  if problem := items_lib.find_unknown(prompt, PARTS): return problem
   if _find_reference(prompt) is not None: return None
   return (f"its reference is {prompt.meta.get('calls', prompt.answer)!r:.80}; needed are calls "
           '{"name": ..., "parameters": {...}} in meta[\'calls\'], or in the answer as a completion '
