@@ -154,16 +154,15 @@ def decoding(temperature):
 @functools.cache
 def allowed():
   """{dotted key: its Range or Kind}; `*` stands for any reward, estimator, source of a mixture,
-  evaluation set or judge.
+  evaluation set, judge or scorer.
 
   Keys of a section with a `name` are options of a function and not here, unless declared below.
   """
   tree = declared()
   tree["rewards"]["*"], tree["advantages"]["*"] = _reward(""), _estimator("")
-  tree["prompts"]["mixture"] = {"*": _source_of_mixture(tree)}
-  tree["eval"]["sets"] = {"*": _set_of_eval(tree)}
-  tree["verifier"]["judges"] = {"*": _judge()}
-  tree["scorers"] = {"*": _scorer(tree)}
+  for path, make in NAMED.items():
+    *sections, last = path.split(".")
+    functools.reduce(dict.__getitem__, sections, tree)[last] = {"*": make(tree)}
   tree["sft"]["fresh"] = {key: Option(None, x) for key, x in FRESH.items()}
   return dict(_allowed(tree))
 
@@ -254,7 +253,7 @@ def _set_of_eval(tree):
           decoding=_own_decoding())
 
 
-def _judge():
+def _judge(_=None):
   """Options of the verifiers judge.chat, judge.function, judge.rubric and judge.pairs."""
   return dict(
       url=placeholder(str),            # OpenAI-compatible: http://HOST/v1/chat/completions
@@ -318,9 +317,10 @@ def _scorer(_):
       yes="Yes", no="No")
 
 
-# Sections in which users choose the names: {path: () -> the keys that a part of it may have}.
+# Sections in which users choose the names: {path: declared() -> the keys that a part of it
+# may have}.
 NAMED = {"prompts.mixture": _source_of_mixture, "eval.sets": _set_of_eval, "scorers": _scorer,
-         "verifier.judges": lambda tree: _judge()}
+         "verifier.judges": _judge}
 
 
 def _reward(name, **options):

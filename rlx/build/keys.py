@@ -24,7 +24,7 @@ FREE = ("rewards.", "advantages.", "prompts.options.", "prompts.columns.", "sft.
 OPEN = ("prompts.template", "prompts.columns")
 # The start of a key in a section whose name users choose, see NAMED in configs/base.py. A source of
 # prompts.mixture and a set of eval.sets may have the keys of `prompts` that say what a source is.
-_NAMED = re.compile(r"(prompts\.mixture|eval\.sets|scorers|verifier\.judges)\.([^.]*)(?=\.)")
+_NAMED = re.compile(rf"({'|'.join(map(re.escape, base.NAMED))})\.([^.]*)(?=\.)")
 _SOURCE = re.compile(r"(prompts\.mixture|eval\.sets)\.([^.]*)(?=\.)")
 RENAMED = tomllib.loads(pathlib.Path(__file__).with_name("renamed.toml").read_text())
 
