@@ -18,8 +18,8 @@ one of meta["labels"] and nothing else, apart from case, marks and a full stop.
 
 Sources: the terms of label, format and evidence for job applications (Jain et al. 2025,
 arXiv:2511.16073), and of accuracy, format and length for moderation (Firooz et al. 2025,
-arXiv:2512.20061). Differs from both: their weights
-are not known and stand in meta["items"], and a rubric is left to a judge.
+arXiv:2512.20061). Differs from both: their weights are not known and stand in meta["items"], and a
+rubric is left to a judge.
 """
 import re
 from collections.abc import Sequence
@@ -34,8 +34,8 @@ PARTS = ("label", "format", "evidence", "length")
 REFUSALS = (
     "i can't", "i cannot", "i can not", "i'm unable", "i am unable", "i won't", "i will not",
     "i'm not able", "i am not able", "i'm sorry", "i am sorry", "i must decline",
-    "i have to decline",
-    "i must refuse", "i refuse", "as an ai", "it would be inappropriate", "against my guidelines")
+    "i have to decline", "i must refuse", "i refuse", "as an ai",
+    "it would be inappropriate", "against my guidelines")
 
 _MARK = re.compile(r"(?im)^.*\b(?:answer|label|decision|verdict)\s*:")
 _AROUND = " \t\r\n*_`\"'.!"
@@ -50,7 +50,8 @@ def label(prompt: "records.Prompt", text: str) -> float:
     >>> labels.label(prompt, "It explains a theft.\\nLabel: **Unsafe**.")
     1.0
   """
-  return float(_check(prompt) and _state(prompt, text)[0] == prompt.answer.lower())
+  _check(prompt)
+  return float(_state(prompt, text)[0] == prompt.answer.lower())
 
 
 def items(prompt: "records.Prompt", text: str) -> list[float]:
@@ -138,7 +139,6 @@ def _share_evidence(prompt, text):
 
 def _check(prompt):
   if problem := _describe(prompt): raise errors.Unknown(problem)
-  return True
 
 
 def _describe(prompt):
