@@ -14,7 +14,6 @@ if TYPE_CHECKING: from rlx.core import records
 MASTER_KEYS = (" ", ".", ",", ":", "Thought process:", "Let's solve this problem step by step.",
                "Solution", "解", "かいせつ", "Respuesta")
 
-
 # Answers that fit every question, in the manner of null models (arXiv:2410.07137); the texts are
 # ours. The second one imitates the end of a comparison.
 NULL_ANSWERS = (
