@@ -291,8 +291,10 @@ for _fn in (items, items_loose, share, share_loose, followed, followed_loose):
 
 
 def _follows(text, item):
-  arguments = {k: x for k, x in item.items() if k not in ("name", "weight")}
-  return bool(text.strip()) and KINDS[item["name"]](text, **arguments)
+  return bool(text.strip()) and KINDS[item["name"]](text, **_take_arguments(item))
+
+
+def _take_arguments(item): return {k: x for k, x in item.items() if k not in items_lib.KEYS}
 
 
 def _read(prompt):
@@ -322,7 +324,7 @@ def _describe(prompt):
 def _describe_item(item):
   name = item["name"]
   if name not in KINDS: return f"instruction {name!r:.80}: there are {', '.join(KINDS)}"
-  given = {k: x for k, x in item.items() if k not in ("name", "weight")}
+  given = _take_arguments(item)
   taken = _arguments(KINDS[name])
   if set(given) != set(taken):
     return f"instruction {name!r}: it takes {list(taken)}, not {sorted(given)}"

@@ -26,6 +26,7 @@ from rlx.core import resolve
 
 if TYPE_CHECKING: from rlx.core import records
 
+KEYS = ("name", "weight", "threshold", "veto")  # Of an item of any verifier.
 _MOST_NAMES = 16  # Names of items whose means are logged.
 
 
