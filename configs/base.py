@@ -160,7 +160,7 @@ def allowed():
   """
   tree = declared()
   tree["rewards"]["*"], tree["advantages"]["*"] = _reward(""), _estimator("")
-  for path, make in NAMED.items():
+  for path, (_, make) in NAMED.items():
     *sections, last = path.split(".")
     functools.reduce(dict.__getitem__, sections, tree)[last] = {"*": make(tree)}
   tree["sft"]["fresh"] = {key: Option(None, x) for key, x in FRESH.items()}
@@ -231,7 +231,7 @@ def _own_decoding():
 
 def named_section(path):
   """All keys that a section of NAMED may have, with defaults; it has those that differ."""
-  return _defaults(NAMED[path](declared()))
+  return _defaults(NAMED[path][1](declared()))
 
 
 def _source_of_mixture(tree):
@@ -317,10 +317,10 @@ def _scorer(_):
       yes="Yes", no="No")
 
 
-# Sections in which users choose the names: {path: declared() -> the keys that a part of it
-# may have}.
-NAMED = {"prompts.mixture": _source_of_mixture, "eval.sets": _set_of_eval, "scorers": _scorer,
-         "verifier.judges": _judge}
+# Sections in which users choose the names: {path: (what a part of it is, declared keys -> the
+# keys that such a part may have)}.
+NAMED = {"prompts.mixture": ("source", _source_of_mixture), "eval.sets": ("set", _set_of_eval),
+         "scorers": ("scorer", _scorer), "verifier.judges": ("judge", _judge)}
 
 
 def _reward(name, **options):

@@ -9,6 +9,7 @@ run at that size, so there is neither a time nor a figure to expect. DAPO traine
 the Hugging Face hub (package `datasets`); 512 rows of DAPO-17k are held out: it has no test split.
 """
 from rlx.configs import base, bases
+from rlx.configs.bases import gsm8k
 
 PARTS = {
     "checker of the form": "format.boxed",
@@ -21,12 +22,7 @@ PARTS = {
     # A server on this machine; verifier.judge.url and .model name another one.
     "judge": dict(url="http://localhost:8000/v1/chat/completions", model="judge"),
     "prompts for a verifier and for a judge": (dict(source="dapo_17k"), dict(source="gsm8k")),
-    "rubric": (dict(name="right answer", weight=1.0, verifier="math_answer.final",
-                    text="The final answer agrees with the reference."),
-               dict(name="boxed", weight=0.7, verifier="format.boxed",
-                    text="The final answer stands in a box: \\boxed{}."),
-               dict(name="English", weight=0.3, verifier="format.ascii_share",
-                    text="It is written in English.")),
+    "rubric": gsm8k.PARTS["rubric"],
     "chat model": True}
 
 

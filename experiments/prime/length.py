@@ -54,6 +54,7 @@ Commands, after those of configs/free_length.py that make the initial models:
 
   python -m experiments.prime.length                  # runs what is missing; stops and resumes
   python -m experiments.prime.length --table          # of what is there
+  python -m experiments.prime.length --summary experiments/prime/length.csv
   python -m experiments.prime.length --steps 2 --out runs/length_dry.jsonl --seeds 1   # a dry run
 
 A line of the record is a run: a run that was interrupted is done again.
@@ -147,12 +148,14 @@ def main():
   args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   args.add_argument("--out", type=pathlib.Path, default=pathlib.Path("runs/length.jsonl"))
   args.add_argument("--table", action="store_true")
+  args.add_argument("--summary", type=pathlib.Path, metavar="FILE", help="a line for each run")
   args.add_argument("--steps", type=int, default=200)
   args.add_argument("--seeds", type=int, default=len(study.SEEDS))
   args.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
   args.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS)
   args = args.parse_args()
   seeds = study.SEEDS[:args.seeds]
+  if args.summary: return study.write_summary(study.read(args.out), args.summary)
   if not args.table: STUDY.run_all(args.out, args.arms, args.tasks, seeds, args.steps)
   sys.stdout.write(tabulate(args.out, args.tasks, seeds) + "\n")
 

@@ -117,6 +117,13 @@ def read(path):
   return {(r["task"], r["arm"], r["rate"], r["seed"]): r for r in rows}
 
 
+def write_summary(known, file):
+  """Writes a table with a line for each run of a record: which, and its accuracies."""
+  lines = [",".join([*map(str, key), f"{np.mean(row['accuracy']):.4f}",
+                     f"{ends(row, 'accuracy')[1]:.4f}"]) for key, row in sorted(known.items())]
+  file.write_text("\n".join(["task,arm,rate,seed,accuracy,last", *lines]) + "\n")
+
+
 def ends(row, name):
   """(mean over the first EDGE steps, over the last) of a measure; NaN if it has no value there."""
   x = np.array(row[name], float)

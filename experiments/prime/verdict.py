@@ -48,6 +48,7 @@ models:
   python -m experiments.prime.verdict --prepare    # completions, PRMs, fine-tuned models, teacher
   python -m experiments.prime.verdict                  # runs what is missing; stops and resumes
   python -m experiments.prime.verdict --table          # of what is there
+  python -m experiments.prime.verdict --summary experiments/prime/verdict.csv
   python -m experiments.prime.verdict --figure docs/verdict.png
 """
 import argparse
@@ -235,12 +236,14 @@ def main():
   args.add_argument("--out", type=pathlib.Path, default=FOLDER / "runs.jsonl")
   args.add_argument("--prepare", action="store_true")
   args.add_argument("--table", action="store_true")
+  args.add_argument("--summary", type=pathlib.Path, metavar="FILE", help="a line for each run")
   args.add_argument("--figure", type=pathlib.Path, metavar="FILE")
   args.add_argument("--seeds", type=int, default=len(study.SEEDS))
   args.add_argument("--arms", nargs="+", choices=ARMS, default=ARMS)
   args.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS)
   args = args.parse_args()
   seeds = study.SEEDS[:args.seeds]
+  if args.summary: return study.write_summary(study.read(args.out), args.summary)
   if args.prepare:
     for task in args.tasks: prepare(task)
     return

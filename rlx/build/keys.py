@@ -141,9 +141,7 @@ def open_source(config: Config, key: str) -> None:
 
 
 def _check_name(section: str, name: str) -> None:
-  """Refuses names of sources, sets and scorers that cannot be a part of a key."""
+  """Refuses names of parts of these sections that cannot be a part of a key."""
   if not name.isidentifier() or keyword.iskeyword(name) or hasattr(Config, name):
-    what = {"prompts.mixture": "source", "eval.sets": "set", "scorers": "scorer",
-            "verifier.judges": "judge"}[section]
-    raise ValueError(f"{section}.{name}: another name for the {what}, of letters, digits "
-                     "and _, that means nothing in Python.")
+    raise ValueError(f"{section}.{name}: another name for the {base.NAMED[section][0]}, of "
+                     "letters, digits and _, that means nothing in Python.")

@@ -19,7 +19,7 @@ FIXED = ("seed", "model.path", "model.param_dtype", "model.param_update", "lora"
          "eval.prompts", "eval.sets")
 FREE = ("prompts.per_step",)  # Keys below FIXED that may change nevertheless.
 # Sections to which no part can be added either.
-NAMED = ("prompts.mixture.", "eval.sets.", "scorers.")
+NAMED = tuple(f"{path}." for path in keys.base.NAMED)
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "transformers", "numpy")
 
 

@@ -1,9 +1,15 @@
 """Tasks of free length: hand-worked questions, drawn traces, and the chances by enumeration."""
+import collections
+import csv
+import pathlib
+import re
+
 import numpy as np
 import pytest
 
 from experiments.prime import free_length, length, study, verdict
 from rlx.core import options, records
+from rlx.grids import tables
 from rlx.verifiers import steps
 
 # A branch 0 -> 3 -> 7 -> 2, 2 its own successor; two more branches.
@@ -119,3 +125,25 @@ def test_a_record_is_continued_and_cut_lines_are_done_again(tmp_path, monkeypatc
   assert made[6] == ("t", "a", 2, 1) and len(made) == 13
   assert {arm: rate for arm, (rate, _) in of.of_arms(study.read(file), "t", range(2)).items()} == {
       "a": 2, "b": 2}
+
+
+@pytest.mark.parametrize("task, column", [(t, i) for i, t in enumerate(verdict.TASKS)])
+def test_the_table_of_the_page_is_that_of_the_recorded_runs(task, column):
+  """Means and intervals of docs/prime.md, of ten seeds at the rate of each arm."""
+  root = pathlib.Path(__file__).parents[3]
+  runs = collections.defaultdict(dict)  # arm -> {(rate, seed): accuracy}
+  for row in csv.DictReader((root / "experiments/prime/verdict.csv").open()):
+    if row["task"] == task:
+      runs[row["arm"]][float(row["rate"]), int(row["seed"])] = float(row["accuracy"])
+  shown = {}
+  for line in (root / "docs/prime.md").read_text().splitlines():
+    name, *cells = [x.strip() for x in line.strip("|").split("|")]
+    arm = name.partition(":")[0].strip("`")
+    # Its first table with four intervals.
+    if arm in verdict.ARMS and len(cells) == 4 and "[" in cells[3]:
+      shown.setdefault(arm, [float(x) for x in re.findall(r"[\d.]+", cells[column])])
+  assert runs.keys() == shown.keys() == set(verdict.ARMS)
+  for arm, of_arm in runs.items():
+    best = max(verdict.RATES[task], key=lambda rate: sum(of_arm[rate, s] for s in study.TUNING))
+    accuracy = [of_arm[best, seed] for seed in study.SEEDS]
+    np.testing.assert_allclose(shown[arm], tables.interval(accuracy), atol=6e-4)
