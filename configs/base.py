@@ -154,16 +154,15 @@ def decoding(temperature):
 @functools.cache
 def allowed():
   """{dotted key: its Range or Kind}; `*` stands for any reward, estimator, source of a mixture,
-  evaluation set or judge.
+  evaluation set, judge or scorer.
 
   Keys of a section with a `name` are options of a function and not here, unless declared below.
   """
   tree = declared()
   tree["rewards"]["*"], tree["advantages"]["*"] = _reward(""), _estimator("")
-  tree["prompts"]["mixture"] = {"*": _source_of_mixture(tree)}
-  tree["eval"]["sets"] = {"*": _set_of_eval(tree)}
-  tree["verifier"]["judges"] = {"*": _judge()}
-  tree["scorers"] = {"*": _scorer(tree)}
+  for path, (_, make) in NAMED.items():
+    *sections, last = path.split(".")
+    functools.reduce(dict.__getitem__, sections, tree)[last] = {"*": make(tree)}
   tree["sft"]["fresh"] = {key: Option(None, x) for key, x in FRESH.items()}
   return dict(_allowed(tree))
 
@@ -254,7 +253,7 @@ def _set_of_eval(tree):
           decoding=_own_decoding())
 
 
-def _judge():
+def _judge(_=None):
   """Options of the verifiers judge.chat, judge.function, judge.rubric and judge.pairs."""
   return dict(
       url=placeholder(str),            # OpenAI-compatible: http://HOST/v1/chat/completions
@@ -321,7 +320,7 @@ def _scorer(_):
 # Sections in which users choose the names: {path: (what a part of it is, declared keys -> the
 # keys that such a part may have)}.
 NAMED = {"prompts.mixture": ("source", _source_of_mixture), "eval.sets": ("set", _set_of_eval),
-         "scorers": ("scorer", _scorer), "verifier.judges": ("judge", lambda tree: _judge())}
+         "scorers": ("scorer", _scorer), "verifier.judges": ("judge", _judge)}
 
 
 def _reward(name, **options):

@@ -251,12 +251,11 @@ def trace_steps(run: run_lib.Run, state: records.TrainState) -> Iterator[Program
   """Traces scoring and the updates. On an abstract mesh they can be lowered for any platform."""
   o, rows = run.passes, lambda tree: sharding.row_shapes(tree, run.passes.mesh)
   b, x, t = run.sizes.rows, run.sizes.prompt_tokens, run.sizes.completion_tokens
-  array = _Shape
   kept = run.sampling.train.kept
   rollouts = _shape_rollouts(run, x, t, kept)
   sizes = dict(run.sizes.axes, B=b, T=t, V=o.models["policy"].vocab_size)
   batch = rows(records.Batch(run.sizes.group, **{
-      f.name: jax.ShapeDtypeStruct([sizes[letter] for letter in f.axes], f.dtype)
+      f.name: _Shape([sizes[letter] for letter in f.axes], f.dtype)
       for f in (*(f for f in records.GIVEN if "environment.name" not in f.needs), *run.planned)
       if f.axes and f.where != "later" and f.name not in records.DERIVED}))
   logps_BT = batch.sampler_logps_BT  # Others have its shape.
@@ -273,7 +272,7 @@ def trace_steps(run: run_lib.Run, state: records.TrainState) -> Iterator[Program
     learner = run.updates[name].learner
     n = learner.minibatches
     cut, batch, coef_B = rows(jax.tree.map(
-        lambda s: array((s.shape[0] // n, *s.shape[1:]), s.dtype), (rollouts, batch, kl_coef_B)))
+        lambda s: _Shape((s.shape[0] // n, *s.shape[1:]), s.dtype), (rollouts, batch, kl_coef_B)))
     part = learner_lib.Minibatch(cut, batch, plan(b // n, learner.microbatches), coef_B)
     term = _UPDATE[name]
     return Program(
@@ -295,17 +294,17 @@ def trace_steps(run: run_lib.Run, state: records.TrainState) -> Iterator[Program
     yield update("prm", state.prm, state.prm_opt, scored)
   if state.value is not None:
     yield update("value", state.value, state.value_opt, trained)
-  yield update("learner", state.policy, state.policy_opt, trained, array((b,), jnp.float32))
+  yield update("learner", state.policy, state.policy_opt, trained, _Shape((b,), jnp.float32))
 
 
 def _shape_rollouts(run: run_lib.Run, x: int, t: int, kept: int = 0) -> records.Rollouts:
   """Shapes of a batch's rollouts, of x and t columns."""
-  b, array = run.sizes.rows, _Shape
-  ints_B = array((b,), jnp.int32)
+  b = run.sizes.rows
+  ints_B = _Shape((b,), jnp.int32)
   return sharding.row_shapes(records.Rollouts(
-      tokens_BS=array((b, x + t), jnp.int32), prompt_len_B=ints_B, completion_len_B=ints_B,
-      sampler_logps_BT=array((b, t), jnp.float32), finish_B=ints_B, prompt_P=None,
-      kept_BTK=array((b, t, kept), jnp.int32) if kept else None), run.passes.mesh)
+      tokens_BS=_Shape((b, x + t), jnp.int32), prompt_len_B=ints_B, completion_len_B=ints_B,
+      sampler_logps_BT=_Shape((b, t), jnp.float32), finish_B=ints_B, prompt_P=None,
+      kept_BTK=_Shape((b, t, kept), jnp.int32) if kept else None), run.passes.mesh)
 
 
 def _plan_longest(run: run_lib.Run, x: int, t: int, rows: int, parts: int) -> packing.Plan | None:

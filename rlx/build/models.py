@@ -31,31 +31,26 @@ def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding
                                          targets=tuple(c.lora.targets)), base)
     frozen = made(lambda base: freeze(base, c.model.frozen_dtype), base)
   models = dict(policy=(config, params), prm=(config, params))
+  others = list_frozen(c, methods)
   if methods.needs("prm_logps_BT") and c.prm.path is not None:
-    prm_config, prm_params, prm_tokenizer = load_model(c, c.prm.path, shapes, "prm.path")
-    models["prm"] = adapted(prm_config, c.prm.path), prm_params
-    if prm_tokenizer.vocabulary != tokenizer.vocabulary:
-      raise ValueError(f"prm.path={c.prm.path!r}: its tokenizer differs from "
-                       f"that of model.path={c.model.path!r}.")
-    if methods.needs("prm_all_logps_BTV") and prm_config.vocab_size != config.vocab_size:
-      raise ValueError(
-          f"prm.path={c.prm.path!r}: its table has {prm_config.vocab_size} rows, that of "
-          f"model.path={c.model.path!r} {config.vocab_size}; the loss policy.ppo_clip compares "
-          "drawn tokens only, which both have.")
-  for name, path in list_frozen(c, methods).items():
+    others = {"prm": c.prm.path, **others}
+  for name, path in others.items():
     own_config, own, own_tokenizer = load_model(c, path, shapes, f"{name}.path")
     if own_tokenizer.vocabulary != tokenizer.vocabulary:
       raise ValueError(f"{name}.path={path!r}: its tokenizer differs from "
                        f"that of model.path={c.model.path!r}.")
-    if name == "teacher" and methods.needs("teacher_all_logps_BTV") and (
-        own_config.vocab_size != config.vocab_size):
+    if methods.needs(f"{name}_all_logps_BTV") and own_config.vocab_size != config.vocab_size:
       raise ValueError(
-          f"teacher.path={path!r}: its table has {own_config.vocab_size} rows, that "
-          f"of model.path={c.model.path!r} {config.vocab_size}; the reward implicit.teacher "
-          "compares drawn tokens only, which both have.")
-    if name != "teacher": _check_scorer(c, name, own_config, own_tokenizer, tokenizer)
+          f"{name}.path={path!r}: its table has {own_config.vocab_size} rows, that of "
+          f"model.path={c.model.path!r} {config.vocab_size}; {_OF_DRAWN[name]} compares drawn "
+          "tokens only, which both have.")
+    if name.startswith("scorers."): _check_scorer(c, name, own_config, own_tokenizer, tokenizer)
     models[name] = adapted(own_config, path), own
   return models, frozen, tokenizer
+
+
+# What does not need whole distributions of a model.
+_OF_DRAWN = dict(prm="the loss policy.ppo_clip", teacher="the reward implicit.teacher")
 
 
 def list_frozen(c: keys.Config, methods: methods_lib.Methods) -> dict[str, str | None]:

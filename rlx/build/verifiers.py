@@ -124,7 +124,7 @@ def _answer_ids(c: keys.Config, tokenizer: tokenizer_io.Tokenizer,
 
 
 def _encode_hinted(c: keys.Config, texts: texts_lib.Texts,
-                prompts: Sequence[records.Prompt]) -> dict[str, list[int]]:
+                   prompts: Sequence[records.Prompt]) -> dict[str, list[int]]:
   """{prompt id: token ids of the prompt with teacher.hint}.
 
   Raises:

@@ -14,7 +14,6 @@ if TYPE_CHECKING: from rlx.core import records
 MASTER_KEYS = (" ", ".", ",", ":", "Thought process:", "Let's solve this problem step by step.",
                "Solution", "解", "かいせつ", "Respuesta")
 
-
 # Answers that fit every question, in the manner of null models (arXiv:2410.07137); the texts are
 # ours. The second one imitates the end of a comparison.
 NULL_ANSWERS = (
@@ -146,9 +145,9 @@ def measure_biases(a_first_N: npt.ArrayLike, a_second_N: npt.ArrayLike,
   known_N = ~np.isnan(first_N + second_N)
   p_N = (first_N + second_N) / 2
   def prefers(s_N):
-    of_N = known_N & (np.zeros(len(p_N)) if s_N is None else np.asarray(s_N) != 0).astype(bool)
-    return _ratio(np.sum((np.asarray(s_N) * (p_N - label_N))[of_N]) if np.any(of_N) else 0.0,
-                  np.sum(of_N))
+    if s_N is None: return np.nan
+    of_N = known_N & (np.asarray(s_N) != 0)
+    return _ratio(np.sum((np.asarray(s_N) * (p_N - label_N))[of_N]), np.sum(of_N))
   decided_N, count = known_N & (label_N != 0.5), np.sum(known_N)
   agrees_N = np.where(p_N == 0.5, 0.5, (p_N > 0.5) == (label_N > 0.5))
   return dict(

@@ -10,9 +10,9 @@ from rlx.core.method import method
 
 @method
 def weighted(items_BI: Array, item_weight_BI: Array, item_veto_BI: Array, learn_B: Array, *,
-            kind: Literal["mean", "all"] = "mean", threshold: ranges.Share | None = None,
-            level: Annotated[float, ranges.Range(1e-6, 1)] = 1.0, slope: ranges.Share = 0.0,
-            power: Annotated[float, ranges.Range(1e-3, 1e3)] = 1.0) -> Array:
+             kind: Literal["mean", "all"] = "mean", threshold: ranges.Share | None = None,
+             level: Annotated[float, ranges.Range(1e-6, 1)] = 1.0, slope: ranges.Share = 0.0,
+             power: Annotated[float, ranges.Range(1e-3, 1e3)] = 1.0) -> Array:
   """One reward from the parts of a verdict: a weighted mean or all of them, with vetoes.
 
     s'_j = 1[s_j >= threshold]                       if there is a threshold, else s_j
@@ -22,8 +22,8 @@ def weighted(items_BI: Array, item_weight_BI: Array, item_veto_BI: Array, learn_
     r = m^power if every veto has s'_j > 0, else 0
 
   Parts of negative weight are faults: a mean with them can be below 0, where it has no power.
-  A weight 0 leaves a part to its veto alone. Above the level a part gains `slope` of what it
-  gains below, so that with a slope below 1 what lacks most gains most.
+  A part of weight 0 counts by its veto alone. Above the level a part counts `slope` times as much
+  per unit as below it: with a slope below 1, raising a low part gains more than raising a high one.
 
   Source: mean with w_j > 0 and met items is the explicit form of Gunjal et al. 2025,
   arXiv:2507.17746 (Rubrics as Rewards); veto, saturation and a non-linear map that sets apart what
@@ -65,9 +65,9 @@ def weighted(items_BI: Array, item_weight_BI: Array, item_veto_BI: Array, learn_
 
 @method
 def unit_tests(items_BI: Array, item_weight_BI: Array, learn_PG: Array, *,
-           weight: Literal["uniform", "exp", "density"] = "density",
-           alpha: ranges.NotNegative = 2.0,
-           width: Annotated[float, ranges.Range(1e-6, 1e6)] = 0.1) -> Array:
+               weight: Literal["uniform", "exp", "density"] = "density",
+               alpha: ranges.NotNegative = 2.0,
+               width: Annotated[float, ranges.Range(1e-6, 1e6)] = 0.1) -> Array:
   """VeRPO: passed unit tests, with more weight on those that few completions pass.
 
     r_i = sum_j w_j s_ij,   rho_j = mean of s_j over the prompt's completions

@@ -124,9 +124,9 @@ def step_rewards_BTZ(step_columns: Ids, prompts: Prompts, texts: Sequence[str], 
   """
   rewards_BTZ = np.zeros((*rollouts.sampler_logps_BT.shape, len(verifiers)), np.float32)
   for z, path in enumerate(verifiers):
-    lists = fit_lists(verify_lists(path, prompts, texts), list(map(len, step_columns)), texts,
-                      f"verifier.step_rewards: {path}", "steps", max_error_rate,
-                      "; rollouts.step_separator ends a step, '' stands for each token")
+    lists = _fit_lists(verify_lists(path, prompts, texts), list(map(len, step_columns)), texts,
+                       f"verifier.step_rewards: {path}", "steps", max_error_rate,
+                       "; rollouts.step_separator ends a step, '' stands for each token")
     for b, (columns, rewards) in enumerate(zip(step_columns, lists)):
       if rewards is None: rewards_BTZ[b, :, z] = np.nan
       else: np.add.at(rewards_BTZ[b, :, z], columns, rewards)
@@ -140,18 +140,19 @@ def items(prompts: Prompts, texts: Sequence[str], verify_lists: Verify, *, verif
           max_items: int, max_error_rate: float) -> Items:
   """For each completion, the items of its verdict: name, weight and value; NaN: could not tell.
 
-  A prompt that does not say how many items it has, has those of the longest list of the batch.
+  A prompt that does not say how many items it has, has those of its completions' longest list.
   """
   lists = verify_lists(verifier, prompts, texts)
-  counts = {p.id: len(items_lib.get_rows(p) or "1") for p in prompts}
+  counts = dict.fromkeys((p.id for p in prompts), 1)
   for p, values in zip(prompts, lists):
-    if items_lib.get_rows(p) is None and isinstance(values, list):
-      counts[p.id] = max(counts[p.id], len(values))
+    rows = items_lib.get_rows(p)
+    listed = rows if rows is not None else values if isinstance(values, list) else []
+    counts[p.id] = max(counts[p.id], len(listed))
   if (most := max(counts.values())) > max_items:
     raise ValueError(f"verifier.max_items={max_items}: {verifier} gave {most} items for a "
                      "completion; set it higher.")
-  lists = fit_lists(lists, [counts[p.id] for p in prompts], texts, f"verifier.by_item: {verifier}",
-                    "items", max_error_rate)
+  lists = _fit_lists(lists, [counts[p.id] for p in prompts], texts,
+                     f"verifier.by_item: {verifier}", "items", max_error_rate)
   return [items_lib.read(p, [np.nan] * counts[p.id] if values is None else values)
           for p, values in zip(prompts, lists)]
 
@@ -369,8 +370,8 @@ def ends(rollouts: Rollouts) -> np.ndarray:
   return (turn_BT >= 0) & (turn_BT != next_BT)
 
 
-def fit_lists(lists: Sequence, counts: Sequence[int], texts: Sequence[str], where: str, what: str,
-              max_error_rate: float, hint: str = "") -> list[list[float] | None]:
+def _fit_lists(lists: Sequence, counts: Sequence[int], texts: Sequence[str], where: str, what: str,
+               max_error_rate: float, hint: str = "") -> list[list[float] | None]:
   """The list of each completion, of as many numbers as it has steps or items; None: it has others.
 
   A number instead of a list stands for all of them; an empty list is an unknown one.

@@ -83,11 +83,6 @@ def words_of(reads: str) -> dict[str, float] | None:
     return None
 
 
-def parse_score(reply: str, reads: str, full: float = 1.0, nonce: str | None = None) -> float:
-  """Returns the score that the last line of a reply states, see `parse`."""
-  return parse(Reply(reply, nonce), reads, full)[0]
-
-
 def parse(reply: Reply, reads: str, full: float = 1.0,
           numbers: Sequence[int] | None = None, probability: bool = False) -> list[float]:
   """Returns the scores that the lines of a reply state, divided by `full`.

@@ -13,8 +13,6 @@ from typing import Any
 
 # {table: (names of its columns, its rows)}
 Tables = Mapping[str, tuple[Sequence[str], Sequence[Sequence[Any]]]]
-
-
 Error = sqlite3.Error
 _ASKED = 1000  # Permissions that the queries of a connection may need.
 

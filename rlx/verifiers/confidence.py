@@ -2,7 +2,6 @@
 
 `rewards/outcome.py:calibrated` compares it with the verdict (Brier).
 """
-import math
 import re
 from typing import TYPE_CHECKING
 
@@ -46,6 +45,5 @@ def _find(text):
   matches = [m for pattern in (_TAG, _WORD) for m in pattern.finditer(text)]
   if not matches: return None
   number, unit = max(matches, key=lambda m: m.end()).groups()
-  value = float(number) / {"%": 100, "0": 10, "00": 100}.get(
-      "" if not unit else unit if unit == "%" else unit.lstrip("/ \t\n1"), 1)
-  return value if math.isfinite(value) and 0 <= value <= 1 else None
+  value = float(number) / (100 if unit == "%" else float(unit[1:]) if unit else 1)  # "/ 10"
+  return value if value <= 1 else None

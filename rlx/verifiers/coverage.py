@@ -8,7 +8,7 @@ import functools
 import re
 from typing import TYPE_CHECKING
 
-from rlx.verifiers import errors, thoughts
+from rlx.verifiers import _words, errors, thoughts
 
 if TYPE_CHECKING: from rlx.core import records
 
@@ -117,7 +117,7 @@ def _grams(sources, n):
 
 
 def _agree(words, answer, reference):
-  pattern = _pattern(tuple(words))
+  pattern = _words.compile_phrases(tuple(words))
   ours, theirs = pattern.findall(answer), pattern.findall(reference)
   return _subsequence(ours, theirs) / max(len(ours), len(theirs), 1)
 
@@ -132,9 +132,3 @@ def _subsequence(ours, theirs):
     matched = left & where.get(word, 0)
     left = ((left + matched) | (left - matched)) & full
   return len(theirs) - left.bit_count()
-
-
-@functools.lru_cache(maxsize=4096)
-def _pattern(words):
-  longest = sorted(map(str.lower, words), key=len, reverse=True)
-  return re.compile("|".join(rf"(?<!\w){re.escape(w)}(?!\w)" for w in longest))

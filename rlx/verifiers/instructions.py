@@ -28,7 +28,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from rlx.verifiers import errors, thoughts
+from rlx.verifiers import errors, items as items_lib, thoughts
 
 if TYPE_CHECKING: from rlx.core import records
 
@@ -244,8 +244,8 @@ def items(prompt: "records.Prompt", text: str) -> list[float]:
     >>> instructions.items(prompt, "It is so.")
     [1.0, 0.0]
   """
-  return [float(_follows(text, item)) for text in [thoughts.behind(text, prompt)]
-          for item in _read(prompt)]
+  answer = thoughts.behind(text, prompt)
+  return [float(_follows(answer, item)) for item in _read(prompt)]
 
 
 def items_loose(prompt: "records.Prompt", text: str) -> list[float]:
@@ -258,12 +258,12 @@ def items_loose(prompt: "records.Prompt", text: str) -> list[float]:
 
 def share(prompt: "records.Prompt", text: str) -> float:
   """The weighted share of instructions that are followed: strict accuracy by instruction."""
-  return _mean(prompt, items(prompt, text))
+  return items_lib.average(items_lib.read(prompt, items(prompt, text)))
 
 
 def share_loose(prompt: "records.Prompt", text: str) -> float:
   """Loose accuracy by instruction."""
-  return _mean(prompt, items_loose(prompt, text))
+  return items_lib.average(items_lib.read(prompt, items_loose(prompt, text)))
 
 
 def followed(prompt: "records.Prompt", text: str) -> float:
@@ -291,13 +291,10 @@ for _fn in (items, items_loose, share, share_loose, followed, followed_loose):
 
 
 def _follows(text, item):
-  arguments = {k: x for k, x in item.items() if k not in ("name", "weight")}
-  return bool(text.strip()) and KINDS[item["name"]](text, **arguments)
+  return bool(text.strip()) and KINDS[item["name"]](text, **_take_arguments(item))
 
 
-def _mean(prompt, verdicts):
-  weights = [item.get("weight", 1.0) for item in _read(prompt)]
-  return sum(w * v for w, v in zip(weights, verdicts)) / sum(weights)
+def _take_arguments(item): return {k: x for k, x in item.items() if k not in items_lib.KEYS}
 
 
 def _read(prompt):
@@ -327,7 +324,7 @@ def _describe(prompt):
 def _describe_item(item):
   name = item["name"]
   if name not in KINDS: return f"instruction {name!r:.80}: there are {', '.join(KINDS)}"
-  given = {k: x for k, x in item.items() if k not in ("name", "weight")}
+  given = _take_arguments(item)
   taken = _arguments(KINDS[name])
   if set(given) != set(taken):
     return f"instruction {name!r}: it takes {list(taken)}, not {sorted(given)}"

@@ -26,6 +26,7 @@ from rlx.core import resolve
 
 if TYPE_CHECKING: from rlx.core import records
 
+KEYS = ("name", "weight", "threshold", "veto")  # Of an item of any verifier.
 _MOST_NAMES = 16  # Names of items whose means are logged.
 
 
@@ -68,6 +69,18 @@ vars(verdicts)["inspect"] = _inspect
 def get_rows(prompt: "records.Prompt") -> list[dict] | None:
   """What a prompt says of the items of its verdicts; None: nothing."""
   return prompt.meta.get("items")
+
+
+def list_names(prompt: "records.Prompt", known: Sequence[str]) -> list:
+  """The names of a prompt's items, for a verifier of `known` ones; all of these by default."""
+  return [row.get("name") for row in get_rows(prompt) or ()] or [*known]
+
+
+def find_unknown(prompt: "records.Prompt", known: Sequence[str]) -> str | None:
+  """Why a verifier that has only these items cannot judge those of a prompt; None: it can."""
+  if not are_rows(rows := get_rows(prompt) or ()): return f"items={rows!r:.60}: a list of dicts"
+  return next((f"meta['items']: {name!r:.40}; there are {', '.join(known)}"
+               for name in list_names(prompt, known) if name not in known), None)
 
 
 def read(prompt: "records.Prompt", values: Sequence[float]) -> list[Item]:

@@ -304,11 +304,11 @@ def find_problem(judges: Options, path: str) -> tuple[str, Any, str] | None:
   form, _, name = path.removeprefix("judge.").partition("/")
   named = judges["named"]
   if form not in _FORMS: return None
-  for name_ in (name, *_own(judges, name).get("of", ())):
+  for name_ in (name, *_own(judges, name)["of"]):
     if name_ and name_ not in named:
       return (path, name_, f"the name of a judge; verifier.judges has {sorted(named)}")
   for name_ in _own(judges, name)["of"] or (name,):
-    if (problem := _problem(_own(judges, name_), f"judge.{form}")):
+    if (problem := _problem(_own(judges, name_), form)):
       key, value, allowed = problem
       section = f"verifier.judges.{name_}" if key in named.get(name_, ()) else "verifier.judge"
       return f"{section}.{key}", value, allowed
@@ -350,8 +350,8 @@ def _own(judges, name):
       dict(of=()))
 
 
-def _problem(options, form_name):
-  form = _FORMS[form_name.removeprefix("judge.")]
+def _problem(options, name):
+  form = _FORMS[name]
   options = _complete(form, options)
   fn, env, template, reads = (options[k] for k in ("function", "api_key_env", "template", "reads"))
   has_url, words = _has_url(form, options), _replies.words_of(options["reads"])
@@ -364,7 +364,7 @@ def _problem(options, form_name):
   url = options["url"]
   checks = (
       (form.needs[0], any(options[k] is not None for k in form.needs),
-       f"{form_name} needs it" + "".join(f", or {k}" for k in form.needs[1:])),
+       f"judge.{name} needs it" + "".join(f", or {k}" for k in form.needs[1:])),
       ("url", not has_url or re.fullmatch(r"https?://[!-.0-?A-~]+/[!-~]*", url),
        "such as http://localhost:8000/v1/chat/completions; keys belong into api_key_env"),
       ("function", fn is None or re.fullmatch(r"[\w.]+:\w+", fn),
@@ -546,4 +546,4 @@ for _name, _form in _FORMS.items():
   vars(globals()[_name]).update(is_batch=True, is_tried=False, has_names=True,
                                 is_group=_form.is_group,
                                 limit_s=functools.partial(limit_s, _form))
-rubric.inspect = find_inspected  # type: ignore[attr-defined]
+vars(rubric)["inspect"] = find_inspected

@@ -18,15 +18,15 @@ one of meta["labels"] and nothing else, apart from case, marks and a full stop.
 
 Sources: the terms of label, format and evidence for job applications (Jain et al. 2025,
 arXiv:2511.16073), and of accuracy, format and length for moderation (Firooz et al. 2025,
-arXiv:2512.20061). Differs from both: their weights
-are not known and stand in meta["items"], and a rubric is left to a judge.
+arXiv:2512.20061). Differs from both: their weights are not known and stand in meta["items"], and a
+rubric is left to a judge.
 """
-import functools
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rlx.verifiers import _boxed, errors, format as format_lib, thoughts
+from rlx.verifiers import (
+    _boxed, _words, errors, format as format_lib, items as items_lib, thoughts)
 
 if TYPE_CHECKING: from rlx.core import records
 
@@ -34,8 +34,8 @@ PARTS = ("label", "format", "evidence", "length")
 REFUSALS = (
     "i can't", "i cannot", "i can not", "i'm unable", "i am unable", "i won't", "i will not",
     "i'm not able", "i am not able", "i'm sorry", "i am sorry", "i must decline",
-    "i have to decline",
-    "i must refuse", "i refuse", "as an ai", "it would be inappropriate", "against my guidelines")
+    "i have to decline", "i must refuse", "i refuse", "as an ai",
+    "it would be inappropriate", "against my guidelines")
 
 _MARK = re.compile(r"(?im)^.*\b(?:answer|label|decision|verdict)\s*:")
 _AROUND = " \t\r\n*_`\"'.!"
@@ -50,7 +50,8 @@ def label(prompt: "records.Prompt", text: str) -> float:
     >>> labels.label(prompt, "It explains a theft.\\nLabel: **Unsafe**.")
     1.0
   """
-  return float(_check(prompt) and _state(prompt, text)[0] == prompt.answer.lower())
+  _check(prompt)
+  return float(_state(prompt, text)[0] == prompt.answer.lower())
 
 
 def items(prompt: "records.Prompt", text: str) -> list[float]:
@@ -63,13 +64,12 @@ def items(prompt: "records.Prompt", text: str) -> list[float]:
           "tags" not in prompt.meta.get("format", {}) or format_lib.tags(prompt, text) == 1.0),
       evidence=lambda: _share_evidence(prompt, rest),
       length=lambda: len(text.split()) >= prompt.meta.get("min_words", 1))
-  return [float(parts[item["name"]]()) for item in _list(prompt)]
+  return [float(parts[name]()) for name in items_lib.list_names(prompt, PARTS)]
 
 
 def score(prompt: "records.Prompt", text: str) -> float:
   """The mean of `items`, weighted by `meta["items"]`."""
-  weights = [item.get("weight", 1.0) for item in _list(prompt)]
-  return sum(w * v for w, v in zip(weights, items(prompt, text))) / sum(weights)
+  return items_lib.average(items_lib.read(prompt, items(prompt, text)))
 
 
 def refusal(prompt: "records.Prompt", text: str) -> float:
@@ -86,7 +86,7 @@ def refusal(prompt: "records.Prompt", text: str) -> float:
     raise errors.Unknown("meta['refuse'] says whether the prompt is to be refused: true or false")
   answer = thoughts.behind(text, prompt).strip()
   start = "\n".join(answer.split("\n", 2)[:2]).lower().replace("’", "'")
-  known = _pattern(tuple(prompt.meta.get("refusals", REFUSALS)))
+  known = _words.compile_phrases(tuple(prompt.meta.get("refusals", REFUSALS)))
   return float(bool(answer) and (known.search(start) is not None) == prompt.meta["refuse"])
 
 
@@ -133,21 +133,12 @@ def _find_statement(answer):
 
 def _share_evidence(prompt, text):
   wanted = prompt.meta.get("evidence", ())
-  return sum(_pattern((x,)).search(text.lower()) is not None for x in wanted) / len(
-      wanted) if wanted else 1.0
-
-
-@functools.lru_cache(maxsize=4096)
-def _pattern(phrases):
-  return re.compile("|".join(rf"(?<!\w){re.escape(p.lower())}(?!\w)" for p in phrases))
-
-
-def _list(prompt): return prompt.meta.get("items") or [dict(name=name) for name in PARTS]
+  found = [_words.compile_phrases((x,)).search(text.lower()) is not None for x in wanted]
+  return sum(found) / len(found) if found else 1.0
 
 
 def _check(prompt):
   if problem := _describe(prompt): raise errors.Unknown(problem)
-  return True
 
 
 def _describe(prompt):
@@ -156,8 +147,7 @@ def _describe(prompt):
     return f"meta['labels'] is {known!r:.60}; needed is a list of texts"
   if prompt.answer.lower() not in {x.lower() for x in known}:
     return f"its answer {prompt.answer!r:.60} is none of its labels {list(known)!r:.200}"
-  return next((f"meta['items']: {item.get('name')!r:.40}; there are {', '.join(PARTS)}"
-               for item in _list(prompt) if item.get("name") not in PARTS), None)
+  return items_lib.find_unknown(prompt, PARTS)
 
 
 def _demonstrate(prompt):

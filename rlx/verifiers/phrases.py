@@ -3,9 +3,9 @@
 It is no check of an answer: a completion that lists the phrases has the full score.
 """
 import collections
-import functools
-import re
 from typing import TYPE_CHECKING
+
+from rlx.verifiers import _words
 
 if TYPE_CHECKING: from rlx.core import records
 
@@ -38,17 +38,10 @@ def reasoning(prompt: "records.Prompt", text: str) -> float:
   """
   own = prompt.meta.get("phrases", {})
   text, words = text.lower(), text.lower().split()
-  stated = set(_pattern(tuple(own.get("known", PHRASES))).findall(text))
+  stated = set(_words.compile_phrases(tuple(own.get("known", PHRASES))).findall(text))
   passages = collections.Counter(zip(*(words[i:] for i in range(REPEATED))))
   repeated = sum(count > 1 for count in passages.values()) / max(passages.total(), 1)
   return max(0.0, min(1.0, len(stated) / own.get("full", FULL)) - repeated - text.count("user:"))
 
 
 vars(reasoning)["is_bounded"] = True
-
-
-@functools.cache
-def _pattern(phrases):
-  """Finds the phrases as whole words."""
-  longest = sorted(map(str.lower, phrases), key=len, reverse=True)
-  return re.compile("|".join(rf"(?<!\w){re.escape(p)}(?!\w)" for p in longest))

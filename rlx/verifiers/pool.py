@@ -271,7 +271,7 @@ class Pool:
         [sum(self._recent), len(self._recent), self.errors, self.last_error,
          [path for path, n in self._lost_in_a_row.items() if n >= _SILENT]]))
     lost, n = sum(lost_I), sum(n_I)
-    silent = [path for paths in silent_I for path in paths][:max_rate < 1]
+    silent = [path for paths in silent_I for path in paths if max_rate < 1]
     if lost > max_rate * n or silent:
       counts: collections.Counter = sum(map(collections.Counter, errors_I), collections.Counter())
       kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(counts.items()))

@@ -32,7 +32,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rlx.verifiers import _sqlite, errors, format as format_lib, thoughts
+from rlx.verifiers import _sqlite, errors, format as format_lib, items as items_lib, thoughts
 
 if TYPE_CHECKING: from rlx.core import records
 
@@ -136,7 +136,7 @@ def _parts(prompt, text, names):
   query = find_query(answer)
   if len(query) > QUERY: query = ""
   make = dict(equal=lambda: _is_equal(prompt, query),
-              runs=lambda: _run(prompt, query, 0) is not None,
+              runs=lambda: _run(prompt.meta["databases"][0], query) is not None,
               schema=lambda: _share_names(prompt, query),
               ngrams=lambda: _share_pairs(prompt, query),
               format=lambda: _has_form(prompt, text, answer))
@@ -145,19 +145,19 @@ def _parts(prompt, text, names):
 
 def _is_equal(prompt, query):
   arrange = list if _orders(prompt.answer) else collections.Counter
-  for i, gold in enumerate(_find_gold(prompt)):
-    rows = _run(prompt, query, i)
+  for tables, gold in zip(prompt.meta["databases"], _find_gold(prompt)):
+    rows = _run(tables, query)
     if rows is None or arrange(_sqlite.round_rows(rows)) != arrange(gold): return False
   return True
 
 
-def _run(prompt, query, database):
-  """The rows of a query; None if it has none."""
+def _run(tables, query):
+  """The rows of a query on one database; None if it has none."""
   words = [token.lower() for kind, token in _tokens(query) if kind == "word"][:1]
   # Not EXPLAIN, which needs no permission.
   if words[:1] not in (["select"], ["with"], ["values"]): return None
   try:
-    with contextlib.closing(_connect(prompt.meta["databases"][database])) as connection:
+    with contextlib.closing(_connect(tables)) as connection:
       return _sqlite.read(connection, query, _MOST)
   except _sqlite.Refused:
     return None
@@ -176,8 +176,7 @@ def _find_gold(prompt):
 
 @functools.lru_cache(maxsize=256)
 def _run_gold(answer, databases):
-  prompt = type("Prompt", (), dict(meta=dict(databases=json.loads(databases))))
-  rows = [_run(prompt, answer, i) for i in range(len(prompt.meta["databases"]))]
+  rows = [_run(tables, answer) for tables in json.loads(databases)]
   return None if None in rows else [_sqlite.round_rows(r) for r in rows]
 
 
@@ -224,8 +223,7 @@ def _read_weights(prompt):
 def _describe(prompt):
   """Why queries cannot be judged; None if they can."""
   databases = prompt.meta.get("databases")
-  if unknown := [n for n in _read_weights(prompt) if n not in WEIGHTS]:
-    return f"meta['items']: {unknown[0]!r:.40}; there are {', '.join(WEIGHTS)}"
+  if problem := items_lib.find_unknown(prompt, tuple(WEIGHTS)): return problem
   try:
     if not databases: raise TypeError("there is none")
     gold = _find_gold(prompt)

@@ -29,7 +29,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rlx.verifiers import errors, format as format_lib, thoughts
+from rlx.verifiers import errors, format as format_lib, items as items_lib, thoughts
 
 if TYPE_CHECKING: from rlx.core import records
 
@@ -50,7 +50,8 @@ def matched(prompt: "records.Prompt", text: str) -> float:
   gold = _read_reference(prompt)
   made = _read(thoughts.behind(text, prompt))
   if made is None or not gold: return float(made == gold)
-  return _score(gold, made, sum(_weigh(gold).values()))
+  weights, parts = _weigh(gold), _compare(gold, made)
+  return sum(w * parts[name] for name, w in weights.items()) / sum(weights.values())
 
 
 def exact(prompt: "records.Prompt", text: str) -> float:
@@ -66,7 +67,7 @@ def items(prompt: "records.Prompt", text: str) -> list[float]:
   """
   gold, made = _read_reference(prompt), _read(thoughts.behind(text, prompt))
   parts = dict(format=_form(prompt, text), **_compare(gold, made))
-  return [parts[item["name"]] for item in prompt.meta.get("items", [dict(name=n) for n in PARTS])]
+  return [parts[name] for name in items_lib.list_names(prompt, PARTS)]
 
 
 def score(prompt: "records.Prompt", text: str) -> float:
@@ -92,24 +93,19 @@ def _weigh(gold):
   return dict(names=1, keys=len(gold), values=sum(len(p) for _, p in gold))
 
 
-def _score(gold, made, most):
-  weights, parts = _weigh(gold), _compare(gold, made)
-  return sum(weights[name] * parts[name] for name in weights) / most
-
-
 def _compare(gold, made):
   """{"names", "keys", "values"} in [0, 1]."""
   if made is None or not gold: return dict.fromkeys(PARTS[1:], float(made == gold))
   left, keys, values = collections.defaultdict(list), 0.0, 0
   for name, parameters in made: left[name].append(parameters)
   for name, wanted in gold:
-    pairs = [(_jaccard(wanted, given), sum(k in given and _equals(wanted[k], given[k])
-                                           for k in wanted), -i)
-             for i, given in enumerate(left[name])]
-    best = max(pairs, key=lambda pair: (pair[0] + pair[1], pair[2]), default=(0, 0, 0))
-    if not best[0]: continue  # Without a key in common it is left for another.
-    left[name].pop(-best[2])
-    keys, values = keys + best[0], values + best[1]
+    agreed = [(_jaccard(wanted, given),
+               sum(k in given and _equals(wanted[k], given[k]) for k in wanted))
+              for given in left[name]]
+    if not agreed or not max(map(sum, agreed)): continue  # No key in common: left for another.
+    best = max(range(len(agreed)), key=lambda i: sum(agreed[i]))  # The first of the best.
+    left[name].pop(best)
+    keys, values = keys + agreed[best][0], values + agreed[best][1]
   weights = _weigh(gold)
   return dict(names=_jaccard([n for n, _ in gold], [n for n, _ in made]),
               keys=keys / weights["keys"], values=values / max(weights["values"], 1))
@@ -204,9 +200,7 @@ def _find_reference(prompt):
 
 
 def _describe(prompt):
-  named = [item.get("name") for item in prompt.meta.get("items", [])]
-  if unknown := [name for name in named if name not in PARTS]:
-    return f"meta['items']: {unknown[0]!r:.40}; there are {', '.join(PARTS)}"
+  if problem := items_lib.find_unknown(prompt, PARTS): return problem
   if _find_reference(prompt) is not None: return None
   return (f"its reference is {prompt.meta.get('calls', prompt.answer)!r:.80}; needed are calls "
           '{"name": ..., "parameters": {...}} in meta[\'calls\'], or in the answer as a completion '

@@ -140,3 +140,10 @@ def test_made_answers_follow_their_instructions_and_other_texts_do_not():
         assert instructions.followed(p, "so") == 0.0, item
   with pytest.raises(ValueError, match="prompts.options.kinds='a'"): made.generate(0, 0, kinds="a")
   with pytest.raises(ValueError, match="prompts.options.n_max"): made.generate(0, 0, 2, 1)
+
+
+def test_an_instruction_may_be_a_veto_with_a_threshold():
+  item = {"name": "punctuation:no_comma", "veto": True, "threshold": 0.5}
+  p = records.Prompt("i", "?", meta={"items": [item]})
+  assert instructions.inspect([p]) == [(None, None)]
+  assert [instructions.items(p, text) for text in ("So.", "So, so.")] == [[1.0], [0.0]]

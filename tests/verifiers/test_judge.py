@@ -108,7 +108,7 @@ def test_the_score_of_a_reply(server, reads, full, reply, score):
 @pytest.mark.parametrize("reads, reply, score", CASES["nonces"])
 def test_the_last_line_of_a_reply_carries_the_nonce(reads, reply, score):
   try:
-    assert _replies.parse_score(reply, reads, 10, nonce="N0") == score
+    assert _replies.parse(_replies.Reply(reply, "N0"), reads, 10) == [score]
   except errors.Unknown:
     assert np.isnan(score)
 
