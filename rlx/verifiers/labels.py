@@ -133,8 +133,8 @@ def _find_statement(answer):
 
 def _share_evidence(prompt, text):
   wanted = prompt.meta.get("evidence", ())
-  found = [_words.compile_phrases((x,)).search(text.lower()) is not None for x in wanted]
-  return sum(found) / len(found) if found else 1.0
+  stated = [_words.compile_phrases((x,)).search(text.lower()) is not None for x in wanted]
+  return sum(stated) / len(stated) if stated else 1.0
 
 
 def _check(prompt):
