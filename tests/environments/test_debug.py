@@ -207,7 +207,8 @@ def test_nothing_that_an_attempt_contains_gets_out_or_earns_reward():
     return step.observation
 
   seen = dict(zip(HOSTILE, sandbox.at_once(attack, HOSTILE)))
-  assert {seen[name] for name in ("loop", "power", "sleep", "crash", "prints")} == {"killed;"}
+  assert {seen[name] for name in ("loop", "sleep", "crash", "prints")} == {"killed;"}
+  assert seen["power"] in ("killed;", "f(2)=MemoryError;")  # It takes 154 MB, and seconds.
   assert {seen["shown"], seen["shown and more"]} == {"hidden;"}
   assert seen["file"] == seen["passwd"] == "f(2)=FileNotFoundError;"
   assert seen["memory"] == "f(2)=MemoryError;" and seen["long"] == "too long;"

@@ -1,4 +1,5 @@
 """math_answer on pairs of answers in many forms, and on cases made against it."""
+import sys
 import time
 import types
 
@@ -8,6 +9,7 @@ from rlx.evals import verifier as report_lib
 from rlx.verifiers import math_answer
 from rlx.verifiers.math import kinds, reading
 from tests.verifiers import cases as cases_lib
+from tests.verifiers import sandbox
 
 CASES = [case for name in ("math_cases_first", "math_cases", "math_cases_second",
                                      "math_cases_third")
@@ -73,6 +75,18 @@ def test_long_texts_take_linear_time():
   start = time.process_time()
   math_answer.final(prompt("21"), f"The answer is 21{' ' * 2900}x")
   assert time.process_time() - start < 2
+
+
+def test_threads_do_not_change_each_others_precision():
+  pairs = [r"x^2 - 2x - 24", r"\sqrt{2} + \sqrt{3}", r"\frac{\pi}{3}", r"\ln 7"] * 100
+  interval = sys.getswitchinterval()
+  sys.setswitchinterval(1e-6)
+  try:
+    verdicts = sandbox.at_once(lambda x: math_answer.final(prompt(f"0 + {x}"), f"\\boxed{{{x}}}"),
+                               pairs)
+  finally:
+    sys.setswitchinterval(interval)
+  assert verdicts == [1.0] * len(pairs)
 
 
 @pytest.mark.parametrize("verify", [math_answer.boxed, math_answer.final])

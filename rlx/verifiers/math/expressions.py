@@ -11,10 +11,12 @@ A tree is a tuple of a name and its parts:
                         one or several trees
 """
 import fractions
+import functools
 import math
 import operator
 import random
 import re
+import threading
 
 import mpmath
 
@@ -38,6 +40,15 @@ _CLOSING = {"(": ")", "{": "}", "[": "]", r"\{": r"\}", r"\lfloor": r"\rfloor",
 _NUMBER = re.compile(r"(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?(?:\\overline\{(\d+)\})?")
 _SIGNS = {"+": "+", "-": "neg", r"\pm": "pm", r"\mp": "mp"}
 _CONSTANTS = {r"\pi": "pi", r"\infty": "inf"}
+_COMPUTING = threading.RLock()
+
+
+def _in_turn(compute):
+  """Lets one thread compute at a time: mpmath's precision and its constants belong to all."""
+  @functools.wraps(compute)
+  def in_turn(*args):
+    with _COMPUTING: return compute(*args)
+  return in_turn
 
 
 def parse(tokens):
@@ -242,6 +253,7 @@ def to_fraction(tree):
   return exact_values(tree)[id(tree)]
 
 
+@_in_turn
 def is_equal(a, b):
   """Tells whether two trees have the same value wherever the first one has a value.
 
@@ -272,6 +284,7 @@ def find_infinity(tree):
   return None
 
 
+@_in_turn
 def ratio(a, b):
   """Returns the float c with a = c b for all values of the variables, None if there is none.
 
@@ -287,6 +300,7 @@ def ratio(a, b):
   return float(mpmath.re(quotient))
 
 
+@_in_turn
 def is_less(a, b):
   """Tells whether a < b, for real numbers and infinities.
 
@@ -311,6 +325,7 @@ def nodes(tree):
     waiting += [part for part in node[1:] if isinstance(part, tuple)]
 
 
+@_in_turn
 def exact_values(tree):
   """Returns {id of a node: its exact value, or None} of all nodes of a tree.
 
@@ -357,6 +372,7 @@ def substitute(part, name, by):
   return type(part)(*parts) if hasattr(part, "_fields") else type(part)(parts)
 
 
+@_in_turn
 def round_to_whole(tree):
   """Returns the whole number that is nearest to the value of a tree.
 
