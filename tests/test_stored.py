@@ -18,7 +18,7 @@ def run():
   c = implicit_prm.get_config("smoke")
   c.prompts.per_step, c.rollouts.per_prompt = 2, 3
   return types.SimpleNamespace(
-      sizes=run_lib.sizes_of(c), passes=types.SimpleNamespace(seed=0, head_at_end=False),
+      sizes=run_lib.sizes_of(c), passes=types.SimpleNamespace(seed=0, labels="soft", asked_scorer=None),
       texts=build_prompts.texts_of(c, tokenizer.characters("0123456789Mm+-*=;#")))
 
 
@@ -83,7 +83,8 @@ def test_a_batch_is_whole_groups_filled_up(run, tmp_path):
       tmp_path, *[_row("7;2#2", 1, "a", values=[.25, 1.])] * 2,
       *[_row("3#3", None, "b", values=[.75])]), run.texts), run.texts, "soft")
   groups = stored.split_groups(stored.group_completions(completions), 3)
-  rollouts, outcome_B, labels_BT = stored.batch(groups, 0, run)
+  rollouts, outcome_B, columns = stored.batch(groups, 0, run)
+  labels_BT = columns["labels_BT"]
   a = 0 if rollouts.completion_len_B[0] == 6 else 3
   assert rollouts.completion_len_B[[a, a + 1, a + 2]].tolist() == [6, 6, 0]
   assert rollouts.completion_len_B[[3 - a, 4 - a, 5 - a]].tolist() == [4, 0, 0]
