@@ -659,8 +659,8 @@ def declared():
       labels=Option(placeholder(str), "rlx.rewards.step_labels:LABELS"),
       merge_steps=False,  # whether a copy of each completion has two of its steps as one
       # What gives the score: a head for one number | spread: one for a mean and a spread | product:
-      # for two probabilities, with labels=both | mixture: `heads` heads and a router of the prompt |
-      # yes_no: the model's own head for tokens, `yes` against `no` after completion and `question`.
+      # for two probabilities, with labels=both | mixture: `heads` heads and a router of the prompt
+      # | yes_no: the model's own head, `yes` against `no` after the completion and `question`.
       head=Option("plain", "rlx.stages.passes:HEADS"),
       heads=Option(2, whole(2, 64)),
       question=placeholder(str),

@@ -17,7 +17,8 @@ def device_stages(c: keys.Config, methods: methods_lib.Methods,
                   models: dict[str, transformer.DecoderConfig], mesh: jax.sharding.Mesh,
                   optimizers: dict[str, optimizer.Optimizer], *,
                   scorers: dict[str, passes_lib.Scorer] | None = None,
-                  asked: passes_lib.Scorer | None = None, token_id: int | None = None, learns: str = "policy") -> dict[str, Any]:
+                  asked: passes_lib.Scorer | None = None, token_id: int | None = None,
+                  learns: str = "policy") -> dict[str, Any]:
   """{field of Run: value} for the stages from log-probs to the end; allocates nothing.
 
   Args:

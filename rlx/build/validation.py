@@ -395,8 +395,8 @@ def _check_head(c: keys.Config) -> None:
         "a text, which asks whether the completion is right, with train_scorer.head='yes_no'."
         if part.question is None else f"None with train_scorer.head={part.head!r}."))
   if part.merge_steps and part.labels not in ("until_first_zero", "relative"):
-    _refuse(c, "train_scorer.merge_steps", f"False with train_scorer.labels={part.labels!r}: labels "
-            "of later steps do not depend on earlier ones")
+    _refuse(c, "train_scorer.merge_steps", f"False with train_scorer.labels={part.labels!r}: the "
+            "labels of later steps do not depend on earlier ones")
 
 
 def _check_value_model(c: keys.Config, methods: methods_lib.Methods) -> None:

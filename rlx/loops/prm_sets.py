@@ -151,8 +151,8 @@ def step_rewards(run: build.Run, state: records.TrainState, rollouts: records.Ro
     no_ref  the same with log pi_phi alone
 
   The last step ends with the completion, EOS included. A PRM with a head
-  (train_scorer.labels) has only the variant "": what it gives at the end of each step, at each token
-  with train_scorer.labels=spans, or with outcome and prefixes at the end of the completion.
+  (train_scorer.labels) has only the variant "": what it gives at the end of each step, at each
+  token with train_scorer.labels=spans, or with outcome and prefixes at the end of the completion.
 
   Args:
     columns: the columns in which each row's steps end. None: rollouts.step_separator splits

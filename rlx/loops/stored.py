@@ -76,17 +76,19 @@ def sample(path: str | os.PathLike, run: build.Run, state: records.TrainState,
   def make(start: int, stop: int) -> list[dict]:
     some = prompts[start // group:stop // group]
     asked = [some[i % len(some)] for i in range(batch)]
-    rollouts = hosts.fetch(draw(state.join_params("policy"), asked, rng.key(run.passes.seed, stream)))
+    rollouts = hosts.fetch(draw(
+        state.join_params("policy"), asked, rng.key(run.passes.seed, stream)))
     outcome_B = run.outcomes(asked, rollouts).ravel()
     run.pool.check(run.annotate.max_error_rate)
     texts = run.texts.completions(rollouts)
     asked = [p for p in asked for _ in range(group)]
     label_B = np.full(len(texts), np.nan) if verifier is None else prm_sets.first_errors(
         run, verifier, asked, texts, outcome_B, rollouts.finish_B)
+    sampled_B = rollouts.action_BT.sum(axis=1)
     rows = [dict(prompt=run.texts.prompt(p), completion=t, verdict=_number(o), group=p.id,
                  finish=records.FINISH[int(f)], sampled=int(n), label=_number(error))
             for p, t, o, f, n, error in zip(
-                asked, texts, outcome_B, rollouts.finish_B, rollouts.action_BT.sum(axis=1), label_B)]
+                asked, texts, outcome_B, rollouts.finish_B, sampled_B, label_B)]
     if rollouts.turn_BT is not None:  # The tokens of an episode are kept as they are.
       rows = [row | dict(prompt_ids=ids, segments=segments) for row, ids, segments in zip(
           rows, *trajectories.split(rollouts))]
@@ -193,7 +195,8 @@ def read(path: str | os.PathLike, texts: texts_lib.Texts) -> list[Completion]:
         dropped[e.why] += 1
   for reason, n in sorted(dropped.items()):
     print(f"rlx: {path}: {n} rows are dropped: {reason}.", file=sys.stderr)
-  if not completions: raise ValueError(f"{path}: no rows" + " that can be used" * bool(dropped) + ".")
+  if not completions:
+    raise ValueError(f"{path}: no rows" + " that can be used" * bool(dropped) + ".")
   if len({"margin" in x.row for x in completions}) > 1:
     raise ValueError(f"{path}: some rows have a `margin` and others have none.")
   return completions
@@ -357,9 +360,10 @@ def label_spans(completions: list[Completion], texts: texts_lib.Texts) -> list[C
   """
   made = []
   for x in completions:
-    end_T = np.cumsum([len(piece) for piece in texts.tokenizer.pieces(x.ids)])
-    labels_T = np.full(len(x.ids), np.nan)
-    for start, end, label in x.row.get("spans", ()): labels_T[(start < end_T) & (end_T <= end)] = label
+    length_T = np.array([len(piece) for piece in texts.tokenizer.pieces(x.ids)])
+    end_T, labels_T = np.cumsum(length_T), np.full(len(x.ids), np.nan)
+    for start, end, label in x.row.get("spans", ()):
+      labels_T[(start < end_T) & (end_T <= end) & (length_T > 0)] = label
     made.append(dataclasses.replace(x, labels=tuple(labels_T.tolist())))
   return [x for x in made if not np.isnan(x.labels).all()]
 

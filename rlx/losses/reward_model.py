@@ -289,8 +289,8 @@ def uncertain_bradley_terry(chosen_N: Array, rejected_N: Array, chosen_spread_N:
 
     l = softplus(-D / sqrt(1 + pi v / 8)),   v = sigma_chosen^2 + sigma_rejected^2
 
-  approximately -log E[sigmoid(z)] of z ~ N(D, v). A pair that is ranked wrong costs less if a spread
-  is large, one that is ranked right costs more.
+  approximately -log E[sigmoid(z)] of z ~ N(D, v). A pair that is ranked wrong costs less if a
+  spread is large, one that is ranked right costs more.
 
   Source: PURM, Sun et al. 2025, arXiv:2503.22480 (from memory, unverified); the approximation is
   that of MacKay 1992. Differs from the paper: there the expectation is a mean of samples.

@@ -55,9 +55,9 @@ def split(rollouts):
   for b, n in enumerate(rollouts.completion_len_B):
     x = rollouts.prompt_width
     prompts.append(rollouts.tokens_BS[b, x - rollouts.prompt_len_B[b]:x].tolist())
-    parts = itertools.groupby(range(n), key=lambda t: int(rollouts.turn_BT[b, t]))  # pylint: disable=cell-var-from-loop
-    segments.append([(KINDS[turn < 0], [int(rollouts.tokens_BS[b, x + t]) for t in columns])
-                     for turn, columns in parts])
+    tokens_T, turn_T = rollouts.tokens_BS[b, x:x + n].tolist(), rollouts.turn_BT[b, :n].tolist()
+    parts = itertools.groupby(zip(turn_T, tokens_T), key=lambda pair: pair[0])
+    segments.append([(KINDS[turn < 0], [token for _, token in part]) for turn, part in parts])
   return prompts, segments
 
 

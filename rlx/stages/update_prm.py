@@ -150,7 +150,8 @@ class UpdatePrmHead:
     given = dict(scores_N=columns["outputs" if self.learner.config.score_head == "product" else
                                   "scores"].ravel(), labels_N=labels_N,
                  valid_N=~jnp.isnan(labels_N))
-    if whole := part.whole or self._weigh(part.batch): given["weight_N"] = whole["weight_BT"].ravel()
+    if whole := part.whole or self._weigh(part.batch):
+      given["weight_N"] = whole["weight_BT"].ravel()
     if "spreads_N" in taken: given["spreads_N"] = columns["spreads"].ravel()
     return self.loss(**given), {}, None
 
