@@ -14,8 +14,8 @@ Fixed before any run:
   yes_no    the same completions; the probability of " yes" against " no" after the completion and
             " Is this right?", with adapters of rank 8, learns the verdicts (`reward_model.bce`).
 
-Measure: the share of pairs of held-out questions in which the right completion has the higher score;
-pairs are the first right completion of a question and each of its wrong ones (`pair/sum` of the
+Measure: the share of pairs of held-out questions in which the right completion has the higher
+score; pairs are the first right completion of a question and each of its wrong ones (`pair/sum` of the
 summary), with a 95% bootstrap interval over questions. No question is in both parts. A scorer ranks
 above chance if the interval is above 0.5. Beside it stands what the length alone would give: the
 shorter, or the longer, of a pair. Nothing is tuned, and there is one seed.
@@ -39,8 +39,11 @@ from experiments.prime import language
 from rlx.build import load
 from rlx.loops import prm_sets, train_scorer
 
-LOSS = dict(train_scorer__labels="outcome", train_scorer__loss=dict(name="reward_model.bradley_terry"))
-STORED = ("rollouts", "held_out")
+LOSS = dict(train_scorer__labels="outcome",
+            train_scorer__loss=dict(name="reward_model.bradley_terry"))
+ASKED = dict(train_scorer__head="yes_no", train_scorer__question=" Is this right?",
+             train_scorer__yes=" yes", train_scorer__no=" no",
+             train_scorer__loss=dict(name="reward_model.bce"))
 
 
 def configure(arm, folder, model=None):
@@ -51,11 +54,15 @@ def configure(arm, folder, model=None):
         eval__prompts=256, eval__batch=256, eval__samples=8, rewards__process__granularity="token")
     c.eval.prm_sets = ()
     return c
-  return tabular.changed(
+  c = tabular.changed(
       load.load_config("smollm2_prime:chain_sum-prm"), **LOSS, model__path=model,
       train_scorer__prompts=64, steps=16, prompts__per_step=8, rollouts__per_prompt=8,
       prm__optimizer__lr=3e-4, lora__rank=8, eval__prompts=48, eval__batch=16, eval__samples=8,
       checkpoint__every=2)
+  if arm == "smollm2": return c
+  return tabular.changed(c, **ASKED, **{
+      f"train_scorer__{name}": str(folder / "smollm2" / f"{name}.jsonl")
+      for name in ("rollouts", "held_out")})
 
 
 def write_pairs(rollouts, path, per_question=2):
@@ -79,8 +86,9 @@ def run(arm, folder, model):
     sampled = folder / "own_sampled"
     if train_scorer.train(tabular.changed(c, steps=0), sampled) is None: return None
     more["pairs"] = write_pairs(sampled / "rollouts.jsonl", folder / "pairs.jsonl")
-    c = tabular.changed(c, train_scorer__rollouts=str(folder / "pairs.jsonl"), rollouts__per_prompt=2,
-                        train_scorer__held_out=str(sampled / "held_out.jsonl"))
+    c = tabular.changed(
+        c, train_scorer__rollouts=str(folder / "pairs.jsonl"), rollouts__per_prompt=2,
+        train_scorer__held_out=str(sampled / "held_out.jsonl"))
   summary = train_scorer.train(c, workdir)
   if summary is None: return None
   rows = [json.loads(line) for line in pathlib.Path(
@@ -97,7 +105,7 @@ def run(arm, folder, model):
       questions_with_pairs=int(sum(0 < np.nanmean(v) < 1 for v in verdict_PG)),
       pair=summary["prm"]["held out"]["pair/sum"],
       **{name: by_length[f"pair/{name}"] for name in ("longer", "shorter")},
-      best={name: x for name, x in summary.items() if name.startswith(("best@8/sum", "pass@1", "pass@8"))})
+      best={name: summary[name] for name in ("pass@1", "best@8/sum", "pass@8")})
 
 
 def main(*words):

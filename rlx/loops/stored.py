@@ -496,14 +496,15 @@ def batch(groups: list[list[Completion]], step: int,
   for i in range(step * sizes.prompts, (step + 1) * sizes.prompts):
     draw = np.random.default_rng([run.passes.seed, rng.number("train_prm"), i // n])
     rows += fill_group(groups[draw.permutation(n)[i % n]], sizes.group)
-  ids = [x.ids for x in rows]
+  ids, verdict_B = [x.ids for x in rows], np.array([x.verdict for x in rows], np.float32)
+  arrays: dict[str, np.ndarray] = {}
   if asked is not None:
     rollouts = ask(run, [x.prompt for x in rows], ids)
     ends = [[0] * bool(x) for x in ids]
   else:
     rollouts = padding.trim(_rollouts(rows, run.texts), sizes.multiple)
+    if run.passes.labels is None: return rollouts, verdict_B, arrays
     ends = label_columns(ids, run)
-  arrays = {}
   names = {"labels_BT": "labels"} | ({"potential_BT": "potentials"} if run.passes.labels == "both"
                                      else {})
   for name, field in names.items():
@@ -512,7 +513,7 @@ def batch(groups: list[list[Completion]], step: int,
       if labels := getattr(x, field): labels_T[columns_J] = labels[:len(columns_J)]
   if "margin" in groups[0][0].row:
     arrays["margin_B"] = np.array([x.row.get("margin", 0) for x in rows], np.float32)
-  return rollouts, np.array([x.verdict for x in rows], np.float32), arrays
+  return rollouts, verdict_B, arrays
 
 
 def ask(run: build.Run, prompts: Sequence[list[int]],
