@@ -213,7 +213,7 @@ def table(records):
   lines = [
       "# Claims of papers, checked in toy environments", "",
       "Written by `python -m experiments.claims --out docs/papers.jsonl --docs docs/papers.md`, "
-      "and after other changes by `python -m pytest -k recorded tests/experiments/claims --record`.",
+      "and by `python -m pytest -k recorded tests/experiments/claims --record` after changes.",
       "[Coverage](#coverage) lists all papers in scope, with what is missing, and those out of it.",
       "",
       "A check is `experiments/claims/papers/<key>.py`. It tests one claim in a toy environment "

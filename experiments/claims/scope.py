@@ -111,8 +111,8 @@ def page(papers, has_config):
           for r in joined]), "",
       "## Papers out of scope", "",
       "Written from `docs/out_of_scope.tsv`: methods for other inputs than text, without a "
-      "language model, without a formula, or whose contribution is a toolchain or a set of environments. "
-      "Six of them were looked at again, with the formula.", "",
+      "language model, without a formula, or whose contribution is a toolchain or a set of "
+      "environments. Six of them were looked at again, with the formula.", "",
       tables.markdown(("paper", "reason", "decision"), [
           (r["title"], r["reason"], r["decision"]) for r in outside])]
   return "\n".join(lines)
