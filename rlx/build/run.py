@@ -137,7 +137,7 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
       verifiers, build_verifiers.readers_of(c, methods))
   stages = updates.device_stages(c, methods, configs, mesh, optimizers,
                                  scorers=build_models.scorers_of(c, tokenizer),
-                                 asked=build_models.asked_scorer_of(c, tokenizer),
+                                 asked=build_models.find_asked_scorer(c, tokenizer),
                                  token_id=updates.find_token_id(c, tokenizer), learns=learns)
   planned = stages["planned"]
   prompts = build_prompts.make_iterator(c, train_prompts) if "train" in splits else None

@@ -24,7 +24,7 @@ def device_stages(c: keys.Config, methods: methods_lib.Methods,
   Args:
     models: {"policy", "prm"}: DecoderConfig.
     mesh: may be abstract.
-    scorers, asked: see `models.scorers_of` and `models.asked_scorer_of`.
+    scorers, asked: see `models.scorers_of` and `models.find_asked_scorer`.
     token_id, learns: see `find_token_id` and `build`.
   """
   planned = {"policy": plan_lib.plan_fields, "prm": plan_lib.plan_prm_fields}.get(

@@ -43,7 +43,7 @@ from rlx.evals import best_of_n
 from rlx.io import rows as io_rows
 from rlx.learner import hosts, sharding
 from rlx.loops import prm_sets
-from rlx.prompts import columns, scored_sets
+from rlx.prompts import columns as columns_lib, scored_sets
 from rlx.rewards import step_labels
 from rlx.rollouts import padding, trajectories
 from rlx.stages import host_fields, texts as texts_lib
@@ -182,7 +182,8 @@ def read(path: str | os.PathLike, texts: texts_lib.Texts) -> list[Completion]:
   if not is_public and not pathlib.Path(path).is_file():
     raise ValueError(f"train_scorer: no file {path}.")
   found: Iterator[tuple[str, scored_sets.Read]] = (
-      scored_sets.read(str(path), texts.step_separator, "train_scorer.rollouts") if is_public else
+      scored_sets.read(str(path), lambda source: io_rows.rows(source, None, _KEY),
+                       texts.step_separator, _KEY) if is_public else
       ((f"{path}:{i}", [row]) for i, row in io_rows.read_lines(pathlib.Path(path))))
   completions, dropped = [], collections.Counter[str]()
   for i, (where, made) in enumerate(found, 1):
@@ -254,7 +255,7 @@ def _encode(row: dict, where: str, texts: texts_lib.Texts
 
 def _ask(question: str | list, where: str) -> records.Prompt:
   """The Prompt of a question, a text or messages."""
-  text, messages = columns.read_question(question, where)
+  text, messages = columns_lib.read_question(question, where)
   return records.Prompt(id="", text=text, messages=messages)
 
 
@@ -281,6 +282,7 @@ def _split(i: int, row: dict, where: str) -> list[dict]:
           for text, verdict in zip(texts, verdicts)]
 
 
+_KEY = "train_scorer.rollouts"
 _START = -1  # The column after which a whole completion is sampled.
 _SHARE = ranges.SHARE.or_none
 _IDS = ranges.Kind("a list of token ids", lambda x: isinstance(x, list) and bool(x) and all(
@@ -293,7 +295,7 @@ _ALLOWED = {  # field -> the values that are valid
     "finish": ranges.Kind(f"one of {list(records.FINISH)}", lambda x: x in records.FINISH),
     "sampled": ranges.WHOLE,
     "label": ranges.Range(-1, 2**31 - 1).or_none,
-    "margin": ranges.FINITE,
+    "margin": ranges.ANY,
     "spans": ranges.Kind("a list of [start, end, label], in order, with labels from 0 to 1",
                          lambda x: _is_list_of_spans(x)),
     "prompt_ids": _IDS,

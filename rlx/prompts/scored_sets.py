@@ -10,7 +10,6 @@ import re
 from typing import Any
 
 from rlx.core import ranges
-from rlx.io import rows as io_rows
 from rlx.prompts import columns
 
 Read = list[dict[str, Any]] | str  # Rows, or why there are none.
@@ -42,11 +41,13 @@ def split_name(path: str, among: Iterable[str] = SETS) -> tuple[str, str, str | 
   return (name, aspect, source or SETS[name]) if name in among else None
 
 
-def read(path: str, separator: str | None, key: str) -> Iterator[tuple[str, Read]]:
+def read(path: str, load: Callable[[str], Iterable[Mapping]], separator: str | None,
+         key: str) -> Iterator[tuple[str, Read]]:
   """(where it stands, what is made of it) for each row of a set.
 
   Args:
     path: as of `split_name`.
+    load: source -> its rows.
     separator: rollouts.step_separator, which joins the steps of sets that have some.
     key: what messages call the path.
   Raises:
@@ -63,7 +64,7 @@ def read(path: str, separator: str | None, key: str) -> Iterator[tuple[str, Read
     raise ValueError(f"{key}={path!r}: aspects are {ASPECTS.get(name, ())}.")
   if name in ASPECTS: reader = functools.partial(reader, aspect=aspect or ASPECTS[name][0])
   if name in OF_STEPS: reader = functools.partial(reader, separator=separator)
-  for i, row in enumerate(io_rows.rows(source, None, key)):
+  for i, row in enumerate(load(source)):
     yield (where := f"{path}: row {i}"), reader(row, where)
 
 

@@ -3,8 +3,10 @@ import json
 
 import pytest
 
+from rlx.io import rows as io_rows
 from rlx.prompts import scored_sets
 
+KEY = "train_scorer.rollouts"
 USER, REPLY = dict(role="user", content="2+2?"), dict(role="assistant", content="4")
 OTHER = dict(role="assistant", content="5")
 RATED = lambda text, score, honesty: dict(
@@ -89,7 +91,7 @@ CASES = {
 def test_rows_of_published_shapes(name, tmp_path):
   path = tmp_path / "rows.jsonl"
   path.write_text("".join(json.dumps(row) + "\n" for row, _ in CASES[name]))
-  got = [made for _, made in scored_sets.read(f"{name}:{path}", "\n", "train_scorer.rollouts")]
+  got = [made for _, made in scored_sets.read(f"{name}:{path}", io_rows.rows, "\n", KEY)]
   assert got == [made for _, made in CASES[name]]
 
 
@@ -110,5 +112,5 @@ def test_every_set_has_a_case_and_a_source_or_none():
 ], ids=str)
 def test_what_cannot_be_read_is_one_line(path, separator, message):
   with pytest.raises(ValueError, match=message) as e:
-    next(scored_sets.read(path, separator, "train_scorer.rollouts"))
+    next(scored_sets.read(path, io_rows.rows, separator, KEY))
   assert "\n" not in str(e.value)

@@ -3,7 +3,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Set
 
-from rlx.models import transformer, value
+from rlx.models import transformer, value as value_model
 
 _FIELDS = {  # config.json -> DecoderConfig
     "vocab_size": "vocab_size", "hidden_size": "d_model",
@@ -115,9 +115,9 @@ class Family:
       fields |= dict(has_head=True, tied_head=True)  # There is none for tokens.
       if "score_head" in hf:  # Of rlx: a head of several numbers, see models/value.py.
         kind, n = hf["score_head"], number(hf, "num_labels", source, int)
-        if kind not in value.HEADS or n > 128 or n != value.count_outputs(kind, n // 2):
+        if kind not in value_model.HEADS or n > 128 or n != value_model.count_outputs(kind, n // 2):
           raise ValueError(f"{source}: score_head={kind!r:.60} with num_labels={n}: one of "
-                           f"{value.HEADS}, with 1, 2, 2 and an even number of labels.")
+                           f"{value_model.HEADS}, with 1, 2, 2 and an even number of labels.")
         fields |= dict(score_head=kind, outputs=n)
     return transformer.DecoderConfig(**fields, **_rope(self, hf, source))
 
