@@ -19,7 +19,8 @@ def run():
   c = implicit_prm.get_config("smoke")
   c.prompts.per_step, c.rollouts.per_prompt = 2, 3
   return types.SimpleNamespace(
-      sizes=run_lib.sizes_of(c), passes=types.SimpleNamespace(seed=0, labels="soft", asked_scorer=None),
+      sizes=run_lib.sizes_of(c),
+      passes=types.SimpleNamespace(seed=0, labels="soft", asked_scorer=None),
       texts=build_prompts.texts_of(c, tokenizer.characters("0123456789Mm+-*=;#")))
 
 
@@ -50,7 +51,8 @@ def test_a_published_set_drops_what_it_cannot_use_and_says_so(run, tmp_path, cap
   rated = lambda text, rating: dict(prompt="4M7m2=", response=text, helpfulness=rating)
   path = _file(tmp_path, rated("7", 4), rated("1", None), rated("2", None), rated("3;" * 20, 1))
   x, = stored.read(f"helpsteer:{path}", run.texts)
-  assert (x.row["completion"], x.verdict, x.prompt) == ("7", 1, run.texts.tokenizer.encode("4M7m2="))
+  assert (x.row["completion"], x.verdict) == ("7", 1)
+  assert x.prompt == run.texts.tokenizer.encode("4M7m2=")
   said = capsys.readouterr().err.splitlines()
   assert [line.partition(".jsonl: ")[2] for line in said] == [
       "1 rows are dropped: with more tokens than rollouts.max_tokens=18.",
@@ -80,7 +82,7 @@ def test_a_pair_and_a_list_are_groups_of_their_own(run, tmp_path):
 @pytest.mark.parametrize("row, message", [
     (_row(spans=[[2, 1, 1]]), ":1: spans=.*: a list of .start, end, label., in order"),
     (_row(spans=[[0, 9, 1]]), ":1: spans=.*: ends of at most the length of the completion, 5"),
-    (dict(prompt="4M7=", completions=["7"], verdicts=[1, 0]), ":1: `completions` and `verdicts` are"),
+    (dict(prompt="4M7=", completions=["7"], verdicts=[1, 0]), ":1: `completions` and `verdicts` ar"),
     (_row(segments=[["observation", [3]]]), ":1: segments=.*: a list of .action or observation"),
     (_row(margin="much"), ":1: margin='much': a number"),
     (dict(chosen=[dict(role="user", content="?")], rejected="7"),

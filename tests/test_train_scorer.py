@@ -202,7 +202,7 @@ def test_balanced_classes_have_half_of_the_loss_each(implicit):
     (dict(train_scorer__balanced=True),
      "train_scorer.balanced=True: False without train_scorer.labels"),
     (dict(train_scorer__labels="soft", train_scorer__loss=dict(name="reward_model.bradley_terry")),
-     "train_scorer.labels='soft': outcome with train_scorer.loss.name='reward_model.bradley_terry'"),
+     "train_scorer.labels='soft': outcome with train_scorer.loss.name='reward_model.bradley_ter"),
     (dict(train_scorer__labels="outcome", train_scorer__loss=dict(name="policy.ppo_clip")),
      "train_scorer.loss.name='policy.ppo_clip': a loss of scores"),
     (dict(train_scorer__prompts=0), "train_scorer.prompts=0: a whole number from 1"),

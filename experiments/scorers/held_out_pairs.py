@@ -15,10 +15,10 @@ Fixed before any run:
             " Is this right?", with adapters of rank 8, learns the verdicts (`reward_model.bce`).
 
 Measure: the share of pairs of held-out questions in which the right completion has the higher
-score; pairs are the first right completion of a question and each of its wrong ones (`pair/sum` of the
-summary), with a 95% bootstrap interval over questions. No question is in both parts. A scorer ranks
-above chance if the interval is above 0.5. Beside it stands what the length alone would give: the
-shorter, or the longer, of a pair. Nothing is tuned, and there is one seed.
+score; pairs are the first right completion of a question and each of its wrong ones (`pair/sum` of
+the summary), with a 95% bootstrap interval over questions. No question is in both parts. A scorer
+ranks above chance if the interval is above 0.5. Beside it stands what the length alone would give:
+the shorter, or the longer, of a pair. Nothing is tuned, and there is one seed.
 
   python -m experiments.scorers.held_out_pairs own
   python -m experiments.scorers.held_out_pairs smollm2 yes_no --model=WHEEL

@@ -82,7 +82,8 @@ def scorers_of(c: keys.Config, tokenizer: tokenizer_io.Tokenizer) -> dict[str, p
           passes_lib.Scorer(part.kind) for name, part in read_scorers(c).items()}
 
 
-def find_asked_scorer(c: keys.Config, tokenizer: tokenizer_io.Tokenizer) -> passes_lib.Scorer | None:
+def find_asked_scorer(c: keys.Config,
+                      tokenizer: tokenizer_io.Tokenizer) -> passes_lib.Scorer | None:
   """The Scorer of train_scorer.head=yes_no; None with another head. Raises as `scorers_of`."""
   if c.train_scorer.labels is None or c.train_scorer.head != "yes_no": return None
   return _ask(c.train_scorer, "train_scorer", tokenizer)

@@ -1,4 +1,4 @@
-"""Published sets of scored completions: what is read of rows of their shapes, and what is dropped."""
+"""Published sets of scored completions: what rows of their shapes become, and what is dropped."""
 import json
 
 import pytest
@@ -15,8 +15,9 @@ SHEPHERD = "Ann has 3 pens. How many? Step 1: She has 3. ки\nStep 2: The answe
 PRM800K = lambda *steps, reason="solution": dict(
     question=dict(problem="1+1?", ground_truth_answer="2"), label=dict(
         finish_reason=reason, steps=list(steps)))
-STEP = lambda *ratings, chosen=0: dict(chosen_completion=chosen, human_completion=None, completions=[
-    dict(text=f" step {r} ", rating=r, flagged=False) for r in ratings])
+STEP = lambda *ratings, chosen=0: dict(
+    chosen_completion=chosen, human_completion=None,
+    completions=[dict(text=f" step {r} ", rating=r, flagged=False) for r in ratings])
 
 # name -> (row of the published shape, what it becomes: rows, or why it is dropped), ...
 CASES = {
@@ -71,11 +72,12 @@ CASES = {
         (dict(input=SHEPHERD, task="GSM8K",
               label=SHEPHERD.replace("3. ки", "3. +").replace("3 ки", "3 -")),
          [dict(question="Ann has 3 pens. How many?",
-               completion="Step 1: She has 3.\nStep 2: The answer is: 3", values=[1.0, 0.0], label=1,
-               verdict=0.0)]),
+               completion="Step 1: She has 3.\nStep 2: The answer is: 3", values=[1.0, 0.0],
+               label=1, verdict=0.0)]),
         (dict(input=SHEPHERD, label=SHEPHERD), "with labels of other steps"),
         (dict(input="What? ки", label="What? +"), "without steps"),
-        (dict(input="2? Step 1: a\nb ки", label="2? Step 1: a\nb +"), r"with '\n' inside of a step")],
+        (dict(input="2? Step 1: a\nb ки", label="2? Step 1: a\nb +"),
+         r"with '\n' inside of a step")],
     "prm800k": [
         (PRM800K(STEP(1), STEP(-1, 0, chosen=1)),
          [dict(question="1+1?", completion="step 1\nstep 0", values=[1.0, 1.0], label=-1,
