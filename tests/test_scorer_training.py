@@ -21,6 +21,10 @@ LISTS = [dict(prompt=f"a{i:02d}", completions=[f"1;{i % 10}", "3;b", f"{i % 10}5
               verdicts=[1.0, 0.5, 0.0, 0.5]) for i in range(8)]
 PAIRS = [dict(prompt=f"a{i:02d}", chosen=f"1;{i % 10}", rejected="7;;b", margin=0.5 * (i % 3))
          for i in range(8)]
+# Three completions each, of which each has a margin.
+RATED = [dict(prompt=f"a{i:02d}", completion=text, verdict=verdict, margin=margin)
+         for i in range(8) for text, verdict, margin in (
+             (f"1;{i}", 1.0, 2.5 + i), ("3", 0.25, 1.0), ("7;;b", 0.0, 0.5))]
 ASKED = dict(head="yes_no", question="?", yes="Y", no="N")
 
 
@@ -101,11 +105,11 @@ def lists(s_B, y_B):
 # labels y_B and margins m_B that gives the loss).
 CASES = {
     "lists": (LISTS, "plackett_luce", {}, lambda o, _, y, m: lists(o[:, 0], y)),
-    "margin": (PAIRS, "bradley_terry", dict(margins=True), lambda o, _, y, m: mean_of_pairs(
+    "margin": (RATED, "bradley_terry", dict(margins=True), lambda o, _, y, m: mean_of_pairs(
         y, lambda i, j: soft(m[i] - m[j] - o[i, 0] + o[j, 0]))),
-    "margins are not read": (PAIRS, "bradley_terry", {}, lambda o, _, y, m: mean_of_pairs(
+    "margins are not read": (RATED, "bradley_terry", {}, lambda o, _, y, m: mean_of_pairs(
         y, lambda i, j: soft(o[j, 0] - o[i, 0]))),
-    "strength": (PAIRS, "scaled_bradley_terry", {}, lambda o, _, y, m: mean_of_pairs(
+    "strength": (RATED, "scaled_bradley_terry", {}, lambda o, _, y, m: mean_of_pairs(
         y, lambda i, j: (m[i] - m[j]) * soft(o[j, 0] - o[i, 0]))),
     "gaussian": (LISTS, "gaussian", dict(head="spread"), lambda o, _, y, m: np.mean(
         (o[:, 0] - y)**2 / 2 / (soft(o[:, 1]) + .001)**2 + np.log(soft(o[:, 1]) + .001))),

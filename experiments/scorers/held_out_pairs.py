@@ -96,13 +96,14 @@ def run(arm, folder, model):
   group = len(rows) // len({row["group"] for row in rows})
   verdict_PG = np.reshape([np.nan if r["verdict"] is None else r["verdict"] for r in rows],
                           (-1, group))
+  right_PG = verdict_PG > 0.5
   length_B = np.array([len(row["completion"]) for row in rows], float)
   by_length = prm_sets.compare_sampled(dict(longer=length_B, shorter=-length_B), verdict_PG)
   return dict(
       arm=arm, **more, seconds=round(time.monotonic() - start),
       completions=summary["completions"], sampled_tokens=summary["sampled_tokens"],
-      right=float(np.nanmean(verdict_PG)), held_out_questions=len(verdict_PG),
-      questions_with_pairs=int(sum(0 < np.nanmean(v) < 1 for v in verdict_PG)),
+      right=float(np.mean(right_PG)), held_out_questions=len(right_PG),
+      questions_with_pairs=int(np.sum(right_PG.any(axis=1) & ~right_PG.all(axis=1))),
       pair=summary["prm"]["held out"]["pair/sum"],
       **{name: by_length[f"pair/{name}"] for name in ("longer", "shorter")},
       best={name: summary[name] for name in ("pass@1", "best@8/sum", "pass@8")})

@@ -51,7 +51,7 @@ def read(path: str, load: Callable[[str], Iterable[Mapping]], separator: str | N
     separator: rollouts.step_separator, which joins the steps of sets that have some.
     key: what messages call the path.
   Raises:
-    ValueError: there is no such source, aspect or column; one line.
+    ValueError: there is no such source, aspect or column, or a row has another shape; one line.
   """
   name, aspect, source = split_name(path) or ("", "", None)
   if source is None:
@@ -65,7 +65,13 @@ def read(path: str, load: Callable[[str], Iterable[Mapping]], separator: str | N
   if name in ASPECTS: reader = functools.partial(reader, aspect=aspect or ASPECTS[name][0])
   if name in OF_STEPS: reader = functools.partial(reader, separator=separator)
   for i, row in enumerate(load(source)):
-    yield (where := f"{path}: row {i}"), reader(row, where)
+    where = f"{path}: row {i}"
+    try:
+      made = reader(row, where)
+    except (AttributeError, IndexError, KeyError, TypeError) as e:
+      raise ValueError(f"{where} is no row of {name} as it is published: {type(e).__name__}, "
+                       f"{e!s:.100}.") from None
+    yield where, made
 
 
 def split_pair(chosen: Any, rejected: Any, prompt: Any, where: str) -> dict[str, Any] | str:

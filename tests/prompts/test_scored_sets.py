@@ -105,6 +105,17 @@ def test_every_set_has_a_case_and_a_source_or_none():
     assert scored_sets.split_name(path) is None
 
 
+@pytest.mark.parametrize("name, row", [
+    ("prm800k", dict(label=3)), ("prm800k", dict(label=dict(finish_reason="solution"))),
+    ("ultrafeedback", dict(instruction="?", completions=["4", "5"])), ("hh_rlhf", dict(chosen=4)),
+    ("math_shepherd", dict(input="2? Step 1: a ки", label=2)), ("preferences", dict(chosen=[4], rejected="5")),
+], ids=str)
+def test_a_row_of_another_shape_is_one_line(name, row):
+  with pytest.raises(ValueError, match=f"^({KEY}|column=.*: )?{name}:rows: row 0") as e:
+    next(scored_sets.read(f"{name}:rows", lambda source: [row], "\n", KEY))
+  assert "\n" not in str(e.value)
+
+
 @pytest.mark.parametrize("path, separator, message", [
     ("prm800k", "\n", "train_scorer.rollouts='prm800k': prm800k:FILE, with the file of the set"),
     ("math_shepherd:rows.jsonl", None, "rollouts.step_separator=None: a text with train_scorer"),
