@@ -165,6 +165,9 @@ def data(run: build.Run, state: records.TrainState, workdir: pathlib.Path,
   if options.labels in step_labels.KINDS:
     needed = ("values", "start") if options.labels == "relative" else ("values",)
     if any(name not in x.row for x in completions for name in needed):
+      if run.prompts is None:
+        raise ValueError(f"train_scorer.labels={options.labels!r}: rows with {' and '.join(needed)}"
+                         f"; some of {rollouts} have none.")
       path = workdir / "labelled.jsonl"
       stored.label(path, run, state, completions, options.step_rollouts,
                    with_start="start" in needed)
