@@ -106,7 +106,7 @@ def iteration(run: build.Run, state: records.TrainState, host: host_state.HostSt
   state, placed, policy_metrics = run.update_policy(state, placed, step)  # sets old_logps_BT
   clock.lap("policy", state.policy)
   metrics |= prm_metrics | reward_metrics | value_metrics | policy_metrics
-  state = run.end_step(state, metrics)                          # KL coefficient, copies
+  state = run.end_step(state, metrics, placed.method_state)     # KL coefficient, copies
   return state, annotated, placed.batch, metrics
 
 
