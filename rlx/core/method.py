@@ -132,7 +132,8 @@ def make_state(state: Mapping[str, Any], options: Mapping[str, Any],
   """
   made = {}
   for name, value in state.items():
-    if callable(value): value = value(**{p: options[p] for p in inspect.signature(value).parameters})
+    if callable(value):
+      value = value(**{p: options[p] for p in inspect.signature(value).parameters})
     x = np.asarray(value, getattr(value, "dtype", np.float32))
     shape: Any = tuple(sizes.get(letter) for letter in fields.axes_of(name))
     try:
