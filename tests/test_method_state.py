@@ -140,7 +140,7 @@ def test_every_device_has_the_state(four_steps):
   assert all(x.sharding.is_fully_replicated for x in jax.tree.leaves(after))
   jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), after, expected)
   # K is the axis of key-value heads in parameters, which tensor=2 would divide.
-  shapes = sharding.replicated_shapes(dict(a=dict(share_K=np.zeros(3, np.float32))), mesh)
+  shapes = sharding.replicate_shapes(dict(a=dict(share_K=np.zeros(3, np.float32))), mesh)
   assert shapes["a"]["share_K"].sharding.is_fully_replicated
   assert sharding.replicate(dict(share_K=np.zeros(3)), mesh)["share_K"].sharding.is_fully_replicated
 

@@ -54,7 +54,7 @@ class InitialState:
     """The shapes of the state, with shardings; allocates nothing."""
     state = jax.eval_shape(self._make, self.params, self.frozen)
     return self.place_idle(sharding.shapes(state.replace(method_state=None), self.mesh).replace(
-        method_state=sharding.replicated_shapes(state.method_state, self.mesh)))
+        method_state=sharding.replicate_shapes(state.method_state, self.mesh)))
 
   def _make(self, params: dict[str, records.Params], frozen: records.Params) -> records.TrainState:
     policy, prm = params["policy"], params["prm"]

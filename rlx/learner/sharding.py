@@ -89,7 +89,7 @@ def replicate(tree: Any, mesh: jax.sharding.Mesh) -> Any:
   return hosts.put(tree, lambda path, x: NamedSharding(mesh, PartitionSpec()))
 
 
-def replicated_shapes(tree: Any, mesh: jax.sharding.Mesh) -> Any:
+def replicate_shapes(tree: Any, mesh: jax.sharding.Mesh) -> Any:
   """Returns the shapes of arrays with the shardings of `replicate`."""
   return jax.tree.map(lambda x: jax.ShapeDtypeStruct(
       x.shape, x.dtype, sharding=NamedSharding(mesh, PartitionSpec())), tree)
