@@ -47,9 +47,9 @@ def lagrangian(scores_BE: Array, old_logps_BT: Array, ref_logps_BT: Array, learn
   Example:
     >>> rewards_BT, weights, state = constrained.lagrangian(
     ...     jnp.array([[1.], [0.]]), jnp.zeros((2, 1)), jnp.zeros((2, 1)), jnp.ones((2, 1), bool),
-    ...     jnp.ones(2, bool), thresholds=(.9,), rate=1.)
-    >>> rewards_BT.round(2).ravel(), state["multiplier_E"].round(2)
-    (Array([ 0.35, -0.35], dtype=float32), Array([0.1], dtype=float32))
+    ...     jnp.ones(2, bool), thresholds=(.75,), rate=4.)
+    >>> rewards_BT.round(2).ravel(), state["multiplier_E"]
+    (Array([ 0.35, -0.35], dtype=float32), Array([0.25], dtype=float32))
   """
   if len(thresholds) != scores_BE.shape[1]:
     raise ValueError(f"thresholds={thresholds!r}: {scores_BE.shape[1]} numbers, one for each "
