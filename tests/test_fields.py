@@ -1,4 +1,5 @@
 """Fields: declared once, planned from what methods read, computed once."""
+import dataclasses
 import sys
 import types
 
@@ -56,7 +57,7 @@ has_letters.is_bounded = True
 '''
 
 
-def test_what_is_logged_of_a_field():
+def test_what_is_logged_of_a_field(tiny_files):
   """Means and entries of known values, of completions with tokens; not of what is on devices."""
   @fields.field(np.float32, measure=fields.mean, show=fields.number)
   def share_B(texts):
@@ -68,6 +69,11 @@ def test_what_is_logged_of_a_field():
   assert annotated.measure() == {"share/mean": .375}
   assert [annotated.show(b) for b in (0, 2)] == [dict(share=.25), dict(share=None)]
   assert fields.mean([]) == fields.mean([np.nan]) == {}
+  step = tiny.build_run(tiny.config(tiny_files, **OUTCOME)).annotate
+  for name, message in (("length_B", "length_B: 'length' stands for something else in the "),
+                        ("policy_B", "policy_B: 'policy' stands for")):
+    with pytest.raises(ValueError, match=message):
+      dataclasses.replace(step, planned=[dataclasses.replace(share_B.field, name=name)])
   with pytest.raises(ValueError, match="where=.model.: measure and show are for fields on the "):
     fields.field(np.float32, where="model", show=fields.number)
 

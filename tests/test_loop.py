@@ -17,7 +17,8 @@ from rlx.loops import rl
 from rlx.models import transformer
 from rlx.rollouts import budget, padding
 from rlx.stages import (
-    host_state, learner as learner_lib, passes as passes_lib, rewards_advantages, sampling)
+    annotate, host_state, learner as learner_lib, passes as passes_lib, rewards_advantages,
+    sampling)
 from rlx.tools import convert, evaluate, view
 from tests import stages, tiny
 
@@ -330,6 +331,8 @@ def test_the_loop_learns_something_and_says_so(four_steps):
   workdir, summary, state, _ = four_steps
   lines = io_metrics.read(workdir)
   assert [l["step"] for l in lines] == [0, 1, 2, 3]
+  assert {name.partition("/")[0] for l in lines for name in l} <= {"step", *annotate.SECTIONS}
+  assert {name for row in io_metrics.tables(workdir) for name in row} <= {*annotate.ENTRIES}
   # The PRM starts as its reference.
   assert lines[0]["prm/abs_log_ratio"] == 0 and lines[0]["rewards/process"] == 0
   assert lines[0]["prm/accuracy"] == 0.5

@@ -139,6 +139,10 @@ def test_every_device_has_the_state(four_steps):
   after = end_step(state, metrics, after).method_state
   assert all(x.sharding.is_fully_replicated for x in jax.tree.leaves(after))
   jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), after, expected)
+  rows = lambda place: dict(a=dict(last_B=place(np.arange(8, dtype=np.float32), mesh)))
+  after = end_step(state.replace(method_state=rows(sharding.replicate)), {},
+                   rows(sharding.place_rows)).method_state["a"]["last_B"]
+  assert after.sharding.is_fully_replicated and after.tolist() == list(range(8))
   # K is the axis of key-value heads in parameters, which tensor=2 would divide.
   shapes = sharding.replicate_shapes(dict(a=dict(share_K=np.zeros(3, np.float32))), mesh)
   assert shapes["a"]["share_K"].sharding.is_fully_replicated

@@ -12,6 +12,11 @@ from rlx.stages import (
 from rlx.verifiers import pool
 
 THINNED = records.EXCLUDED.index("thinned")
+# Sections of metrics, and entries of completions.jsonl, that are not those of fields.
+SECTIONS = ("advantages", "environment", "eval", "judge", "policy", "prm", "rewards", "rollouts",
+            "seconds", "value", "verifiers")
+ENTRIES = ("advantages", "beta", "completion", "finish", "length", "log_ratio", "prompt",
+           "prompt_tokens", "step", "tokens", "turn_rewards", "turns", "verdict")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +64,13 @@ class Annotate:
   group: int = key("rollouts.per_prompt")
   seed: int = key("seed")
   max_error_rate: float = key("verifier.max_error_rate")
+
+  def __post_init__(self) -> None:
+    """Refuses a field whose metrics or entries would be taken for others."""
+    for f in self.planned:
+      if (f.measure and f.stem in SECTIONS) or (f.show and f.stem in ENTRIES):
+        raise ValueError(f"{f.name}: {f.stem!r} stands for something else in the metrics or in "
+                         "completions.jsonl; give the field another name.")
 
   def __call__(self, state: records.TrainState, collected: collect.Collected) -> Annotated:
     prompts, rollouts, reward_B, excluded_B, texts = collected
