@@ -44,7 +44,7 @@ def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding
           f"{name}.path={path!r}: its table has {own_config.vocab_size} rows, that of "
           f"model.path={c.model.path!r} {config.vocab_size}; {_OF_DRAWN[name]} compares drawn "
           "tokens only, which both have.")
-    if name.startswith("scorers."): _check_scorer(c, name, own_config, own_tokenizer, tokenizer)
+    if name.startswith("scorers."): check_scorer(c, name, own_config, own_tokenizer, tokenizer)
     models[name] = adapted(own_config, path), own
   return models, frozen, tokenizer
 
@@ -86,8 +86,16 @@ def scorers_of(c: keys.Config, tokenizer: tokenizer_io.Tokenizer) -> dict[str, p
   return made
 
 
-def _check_scorer(c: keys.Config, section: str, config: transformer.DecoderConfig,
-                  own: tokenizer_io.Tokenizer, tokenizer: tokenizer_io.Tokenizer) -> None:
+def check_question(name: str, part: keys.Config) -> None:
+  """Refuses a scorer of kind yes_no without a question, and another one with it."""
+  if (part.kind == "yes_no") != (part.question is not None):
+    raise ValueError(f"scorers.{name}.question={part.question!r}: " + (
+        "a text, which asks whether the completion is right, with kind='yes_no'."
+        if part.question is None else f"None with kind={part.kind!r}; yes_no asks it."))
+
+
+def check_scorer(c: keys.Config, section: str, config: transformer.DecoderConfig,
+                 own: tokenizer_io.Tokenizer, tokenizer: tokenizer_io.Tokenizer) -> None:
   """Refuses a model that cannot score as its kind says, or reads prompts in another form."""
   part, key = read_scorers(c)[section.partition(".")[2]], f"{section}.kind"
   if (part.kind in ("head", "probability")) != config.has_head:

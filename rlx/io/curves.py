@@ -110,19 +110,71 @@ def time_svg(workdir: str | pathlib.Path) -> str | None:
 
 def reliability_svg(bins: Sequence[Mapping[str, float]]) -> str:
   """SVG of evals/calibration.py: the predicted share that is right against the actual one."""
-  def plot(axis):
-    used = [b for b in bins if b["n"]]
-    predicted, right = ([b[k] for b in used] for k in ("predicted", "right"))
-    axis.plot([0, 1], [0, 1], linestyle=":", color="0.5")
-    axis.errorbar(predicted, right, fmt="o-", markersize=4, capsize=2, yerr=[
-        [b["right"] - b["low"] for b in used], [b["high"] - b["right"] for b in used]])
-    for b in used:
-      axis.text(b["predicted"], 1.02, f"n={b['n']}", fontsize=7, ha="center",
-                transform=axis.get_xaxis_transform())
-    axis.set(xlim=(0, 1), ylim=(-0.05, 1.05))
-    axis.set_ylabel("share right", fontsize=8)
-    _finish(axis, xlabel="prediction of the PRM, mean of the bin")
-  return _svg("reliability", plot)
+  return _svg("reliability", lambda axis: _plot_reliability(axis, bins, "prediction of the PRM"))
+
+
+def _plot_reliability(axis, bins, what):
+  used = [b for b in bins if b["n"]]
+  predicted, right = ([b[k] for b in used] for k in ("predicted", "right"))
+  axis.plot([0, 1], [0, 1], linestyle=":", color="0.5")
+  axis.errorbar(predicted, right, fmt="o-", markersize=4, capsize=2, yerr=[
+      [b["right"] - b["low"] for b in used], [b["high"] - b["right"] for b in used]])
+  for b in used:
+    axis.text(b["predicted"], 1.02, f"n={b['n']}", fontsize=7, ha="center",
+              transform=axis.get_xaxis_transform())
+  axis.set(xlim=(0, 1), ylim=(-0.05, 1.05))
+  axis.set_ylabel("share right", fontsize=8)
+  _finish(axis, xlabel=f"{what}, mean of the bin")
+
+
+def judging_svgs(result: Mapping[str, Any]) -> dict[str, str]:
+  """{title: SVG} of what was measured of a scorer or judge (tools/judging.py)."""
+  return {title: _svg(title, plot) for title, plot in _plots_of_judging(result).items()}
+
+
+def draw_judging(path: str | pathlib.Path, result: Mapping[str, Any]) -> bool:
+  """Plots what was measured of a scorer or judge, with 95% intervals; whether there is anything."""
+  plots = _plots_of_judging(result)
+  if not plots: return False
+  with _figure(path, 1, len(plots), figsize=(4.4 * len(plots), 3.2)) as axes:
+    for axis, (title, plot) in zip(axes, plots.items()):
+      plot(axis)
+      axis.set_title(title, fontsize=10)
+  return True
+
+
+def _plots_of_judging(result):
+  """{title: axis -> None}."""
+  def bars(axis, names):
+    shown = [(name, result["metrics"][name]) for name in reversed(names)]
+    ends = [[max(x["mean"] - x["low"], 0) for _, x in shown],
+            [max(x["high"] - x["mean"], 0) for _, x in shown]]
+    axis.errorbar([x["mean"] for _, x in shown], range(len(shown)), xerr=ends, fmt="o",
+                  markersize=4, capsize=2)
+    axis.set_yticks(range(len(shown)), [name for name, _ in shown], fontsize=7)
+    axis.axvline(0.0 if min(x["low"] for _, x in shown) < 0 else 0.5, linestyle=":", color="0.5")
+    _finish(axis, xlabel="mean, 95% interval")
+  def lines(axis, key, x_key, label):
+    for style, name in zip(_STYLES, [n for n in result[key][0] if n not in ("n", "kl")]):
+      x = [point[x_key] for point in result[key]]
+      mean, low, high = ([point[name][end] for point in result[key]]
+                         for end in ("mean", "low", "high"))
+      line, = axis.plot(x, mean, label=name, linestyle=style, marker="o", markersize=3)
+      axis.fill_between(x, low, high, color=line.get_color(), alpha=0.12, linewidth=0)
+    _finish(axis, xlabel=label, legend=True)
+  metrics = {name: x for name, x in result["metrics"].items() if math.isfinite(x["mean"])}
+  is_bias = lambda name: name in ("order", "length", "format", "own")
+  plots = {}
+  for title, names in (("accuracy and consistency", [n for n in metrics if not is_bias(n)]),
+                       ("biases", [n for n in metrics if is_bias(n)])):
+    if names: plots[title] = lambda axis, names=names: bars(axis, names)
+  if len(result.get("best_of_n", ())) > 1:
+    plots["best of n"] = lambda axis: (axis.set_xscale("log", base=2),
+                                       lines(axis, "best_of_n", "n", "n"))
+  if result.get("kl"): plots["scores along KL"] = lambda axis: lines(axis, "kl", "kl", "KL, nats")
+  if result.get("reliability"):
+    plots["calibration"] = lambda axis: _plot_reliability(axis, result["reliability"], "score")
+  return plots
 
 
 def _panels(lines):

@@ -1,0 +1,171 @@
+"""What judges completions that are given as texts: a frozen model, or a verifier.
+
+Both give a number for a completion, a preference between two, and numbers for the steps of one;
+rlx/build/judging.py makes them from a config.
+"""
+import abc
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from rlx.core import records
+from rlx.evals import verifier as verifier_lib
+from rlx.learner import hosts
+from rlx.rollouts import padding, trajectories
+from rlx.stages import outcomes, passes as passes_lib, texts as texts_lib
+from rlx.verifiers import steps as verifier_steps
+
+Prompts = Sequence[records.Prompt]
+Texts = Sequence[str]
+
+
+class Judge(abc.ABC):
+  """Gives numbers to completions; higher is better, NaN is unknown."""
+  compares = False  # Whether it only compares two completions, whose order it may notice.
+  threshold = 0.5   # From this number on a step is right.
+
+  @abc.abstractmethod
+  def score(self, prompts: Prompts, texts: Texts) -> np.ndarray:
+    """score_N of one text for each prompt."""
+
+  @abc.abstractmethod
+  def score_steps(self, prompts: Prompts, steps: Sequence[Texts]) -> list[list[float]]:
+    """For each prompt a number for each step of one solution."""
+
+  def prefer(self, prompts: Prompts, first: Texts, second: Texts) -> tuple[np.ndarray, np.ndarray]:
+    """(a_first_N, a_second_N) as `evals.verifier.ask_both_orders`: how far A is preferred."""
+    a_N, b_N = np.split(self.score([*prompts, *prompts], [*first, *second]), 2)
+    p_N = np.where(np.isnan(a_N + b_N), np.nan, (a_N > b_N) + 0.5 * (a_N == b_N))
+    return p_N, p_N
+
+
+@dataclasses.dataclass(frozen=True)
+class VerifierJudge(Judge):
+  """A verifier, such as a judge behind an endpoint.
+
+  Attributes:
+    path: as of `Prompt.verifier`.
+    compares: whether it is judge.pairs, asked in one order.
+    by_prefix: whether the steps of a solution are judged by its beginnings; else the verifier
+      gives a number for each step.
+  """
+  verifiers: outcomes.Verifiers
+  path: str
+  separator: str
+  compares: bool = False
+  by_prefix: bool = False
+
+  def score(self, prompts: Prompts, texts: Texts) -> np.ndarray:
+    return self.verifiers.rewards(self._prompts(prompts), list(texts))
+
+  def prefer(self, prompts: Prompts, first: Texts, second: Texts) -> tuple[np.ndarray, np.ndarray]:
+    if not self.compares: return super().prefer(prompts, first, second)
+    ask: Callable = lambda asked, texts: self.verifiers.rewards(list(asked), list(texts))
+    return verifier_lib.ask_both_orders(ask, self._prompts(prompts), first, second)
+
+  def score_steps(self, prompts: Prompts, steps: Sequence[Texts]) -> list[list[float]]:
+    if self.by_prefix:
+      starts = [self.separator.join(row[:j + 1]) for row in steps for j in range(len(row))]
+      asked = [dataclasses.replace(p, id=f"{p.id}/{j}")
+               for p, row in zip(prompts, steps) for j in range(len(row))]
+      scores = iter(self.score(asked, starts).tolist())
+      return [[next(scores) for _ in row] for row in steps]
+    lists = self.verifiers.lists(self.path, list(prompts), [self.separator.join(x) for x in steps])
+    for p, row, given in zip(prompts, steps, lists):
+      if isinstance(given, list) and given and len(given) != len(row):
+        raise ValueError(f"judge={self.path!r}: it gives {len(given)} numbers for the {len(row)} "
+                         f"steps of {p.id}; rollouts.step_separator={self.separator!r} joins them.")
+    return [given if isinstance(given, list) and given else [math.nan] * len(row)
+            for given, row in zip(lists, steps)]
+
+  def _prompts(self, prompts: Prompts) -> list[records.Prompt]:
+    return [dataclasses.replace(p, verifier=self.path) for p in prompts]
+
+
+@dataclasses.dataclass(frozen=True)
+class ScorerJudge(Judge):
+  """A frozen model: `Passes.token_scores` at the last token, or its answer to a question.
+
+  A completion ends with EOS. Rows are sorted by length, so that short ones are not padded to the
+  longest.
+
+  Attributes:
+    name: its section of the config, scorers.NAME.
+    rows: completions in a forward pass.
+    multiple: widths are this times a power of two.
+    most: positions that the model supports; None: any number.
+  """
+  options: passes_lib.Options
+  state: records.TrainState
+  texts: texts_lib.Texts
+  name: str
+  rows: int
+  multiple: int
+  most: int | None = None
+
+  @property
+  def threshold(self) -> float:  # type: ignore[override]
+    return 0.0 if self._scorer.kind in ("head", "implicit") else 0.5
+
+  @property
+  def _scorer(self) -> passes_lib.Scorer: return self.options.scorers[self.name]
+
+  def score(self, prompts: Prompts, texts: Texts) -> np.ndarray:
+    tokens, question = self.texts.tokenizer, list(self._scorer.question_ids)
+    pairs = [tokens.pair(self._render(p), text) for p, text in zip(prompts, texts)]
+    if question:
+      rows = [([*asked, *ids, *question], question[:1]) for asked, ids in pairs]
+      return self._run(rows, [[0]] * len(rows), prompts, self._ask)[:, 0]
+    rows = [(asked, [*ids, tokens.end_id]) for asked, ids in pairs]
+    return self._run(rows, [[len(ids) - 1] for _, ids in rows], prompts, self._read)[:, 0]
+
+  def score_steps(self, prompts: Prompts, steps: Sequence[Texts]) -> list[list[float]]:
+    separator = self.texts.step_separator or "\n"
+    if self._scorer.question_ids:
+      starts = [separator.join(row[:j + 1]) for row in steps for j in range(len(row))]
+      asked = [p for p, row in zip(prompts, steps) for _ in row]
+      scores = iter(self.score(asked, starts).tolist())
+      return [[next(scores) for _ in row] for row in steps]
+    tokens, rows, columns = self.texts.tokenizer, [], []
+    for p, row in zip(prompts, steps):
+      asked_ids, ids = tokens.pair(self._render(p), separator.join(row))
+      lengths = [len(x) + len(separator) for x in row[:-1]] + [len(row[-1])]
+      columns.append(verifier_steps.token_ends(np.cumsum(lengths).tolist(), tokens.pieces(ids)))
+      rows.append((asked_ids, [*ids, tokens.end_id]))
+    if self._scorer.kind == "implicit":  # The log-ratio of a step; the last one has EOS.
+      columns = [[*c[:-1], len(ids) - 1] for c, (_, ids) in zip(columns, rows)]
+    scores_BJ = self._run(rows, columns, prompts, self._read)
+    if self._scorer.kind == "implicit": scores_BJ = np.diff(scores_BJ, axis=1, prepend=0.0)
+    return [x[:len(row)].tolist() for x, row in zip(scores_BJ, steps)]
+
+  def _render(self, prompt: records.Prompt) -> str:
+    return prompt.text if prompt.meta.get("is_rendered") else self.texts.prompt(prompt)
+
+  def _run(self, rows: list, columns: list[list[int]], prompts: Prompts,
+           read: Callable) -> np.ndarray:
+    """scores_BJ at columns of each completion, NaN where a row has fewer."""
+    for p, (asked, ids) in zip(prompts, rows):
+      if self.most is not None and len(asked) + len(ids) >= self.most:
+        raise ValueError(f"{self.name}: {p.id} has {len(asked) + len(ids)} tokens; the model "
+                         f"supports {self.most} positions. Leave the row out.")
+    scores_BJ = np.full((len(rows), max(map(len, columns))), np.nan)
+    order = sorted(range(len(rows)), key=lambda i: len(rows[i][0]) + len(rows[i][1]))
+    width = lambda n: self.multiple * 2 ** max(math.ceil(math.log2(n / self.multiple)), 0)
+    for some in padding.batches(order, self.rows):
+      asked, ids = zip(*(rows[i] for i in some))
+      scores_BT = read(trajectories.pairs(
+          asked, ids, self.texts.tokenizer, width(max(map(len, ids))),
+          width(max(map(len, asked)))))
+      for i, scores_T in zip(some, scores_BT): scores_BJ[i, :len(columns[i])] = scores_T[columns[i]]
+    return scores_BJ
+
+  def _read(self, rollouts: records.Rollouts) -> np.ndarray:
+    make = lambda x: passes_lib.make_passes(self.options, self.state, x.rows())
+    longer = padding.append(rollouts.rows(), 0)
+    return hosts.fetch(make(rollouts).token_scores(self.name, make(longer)))
+
+  def _ask(self, rollouts: records.Rollouts) -> np.ndarray:
+    passes = passes_lib.make_passes(self.options, self.state, rollouts.rows())
+    return hosts.fetch(passes.yes_no_scores(self.name, rollouts.rows()))[:, None]
