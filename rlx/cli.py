@@ -64,8 +64,8 @@ the current directory (for doctor: none).
 rows=FILE and reward=MODULE:FUNCTION (train, evaluate, doctor, data) are rows and a reward of your
 own; rows=NAME is a public set such as gsm8k, as is prompts.source=NAME. columns.prompt=COLUMN and
 columns.answer=COLUMN say what FILE calls the columns that are read.
-scorer=NAME or judge=NAME (evaluate) measures a scorer or judge on rows=FILE of completions whose worth is
-known.
+scorer=NAME or judge=NAME (evaluate) measures a scorer or judge on rows=FILE of completions whose
+worth is known.
 suite=math, code or reason (evaluate) measures named benchmarks instead of the held-out prompts.
 hosts=auto or hosts=ADDRESS:PORT,COUNT,INDEX starts one of several processes.
 """
@@ -119,7 +119,7 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
   suite = values.pop("suite", None) if command == "evaluate" else None
   is_judging = command == "evaluate" and not {"scorer", "judge"}.isdisjoint(values)
   if is_judging:
-    fn, name = resolve.lookup("", "rlx.tools.judging:evaluate"), name or "base"
+    fn, name = resolve.lookup("", "rlx.tools.judging:evaluate_judge"), name or "base"
     if suite: raise ValueError(f"suite={suite!r}: of a model; a scorer or judge takes rows=FILE.")
   if suite and not name: name = suites.find_config(suite)
   if not name: raise ValueError(f"rlx {command} CONFIG: a config is needed, such as quickstart.")

@@ -1,19 +1,18 @@
-"""`rlx evaluate` on scorers and judges: what is measured of rows of each kind, and what is refused."""
+"""`rlx evaluate` on scorers and judges: what is measured of rows of each kind, and refusals."""
 import contextlib
 import json
 
 import numpy as np
 import pytest
 
+import rlx
 from rlx import cli
 from rlx.build import judging as build_judging
 from rlx.evals import verifier
-from rlx.io import hf, tokenizer
-from rlx.models import transformer, value
 from rlx.prompts import rated
 from rlx.stages import judging as judging_stage
 from rlx.tools import judging, view
-from tests import test_scorers, tiny
+from tests import test_scorers, test_view, tiny
 from tests.verifiers import endpoint
 
 nan = np.nan
@@ -21,11 +20,11 @@ folder = test_scorers.written  # A policy, and models with and without a head.
 
 
 class Rule(judging_stage.Judge):
-  """Scores by a function of the text; compares them in both orders if it has a bonus for a place."""
+  """Scores by a function of the text; with a bonus for a place it compares in both orders."""
 
   def __init__(self, fn, bonus=None, threshold=0.0):
-    self.fn, self.bonus, self.compares, self.threshold = fn, bonus or 0.0, bonus is not None, threshold
-    self.asked = []
+    self.fn, self.bonus, self.compares = fn, bonus or 0.0, bonus is not None
+    self.threshold, self.asked = threshold, []
 
   def score(self, prompts, texts):
     self.asked += texts
@@ -39,7 +38,8 @@ class Rule(judging_stage.Judge):
     return 1.0 * (a + self.bonus > b), 1.0 * (a > b + self.bonus)
 
 
-def pair(chosen, rejected, **more): return dict(prompt="?", chosen=chosen, rejected=rejected, **more)
+def pair(chosen, rejected, **more):
+  return dict(prompt="?", chosen=chosen, rejected=rejected, **more)
 
 
 def means(metrics): return {name: x["mean"] for name, x in metrics.items()}
@@ -156,7 +156,7 @@ def test_scorers_of_all_kinds_score_texts_as_a_run_does(folder, name, changes):
   c = tiny.config(folder, rollouts__step_separator=";", rollouts__bucket=8, eval__batch=8)
   path = str(folder / ("text" if name in ("ratio", "asked") else "head"))
   with c.unlocked(): c.scorers = {name: dict(test_scorers.KINDS[name], path=path)}
-  judge, close = build_judging.build_judge(c, name)
+  judge = build_judging.build_judge(c, [], name)
   rows = rated.read(ROWS)
   prompts, texts = [x.prompt for x in rows for _ in x.texts], [t for x in rows for t in x.texts]
   got_N = judge.score(prompts, texts)
@@ -169,7 +169,6 @@ def test_scorers_of_all_kinds_score_texts_as_a_run_does(folder, name, changes):
   elif name == "asked": assert steps[1] == pytest.approx(
       judge.score(prompts[:1], ["12;3b"])[0], abs=1e-6)
   else: assert len(set(steps)) == 3 and judge.threshold == (.5 if name == "likely" else 0)
-  close()
 
 
 def test_the_command_on_a_path_of_a_scorer(folder, tmp_path, capsys):
@@ -181,9 +180,36 @@ def test_the_command_on_a_path_of_a_scorer(folder, tmp_path, capsys):
   out = capsys.readouterr().out
   assert "accuracy" in out and "judging.png" in out
   # The folder has no run; its page has what was measured.
-  page = view.view(tmp_path / "out").read_text()
-  assert 'id="judging"' in page and "accuracy" in page and "<svg" in page
-  assert "No step is in metrics.jsonl" not in page
+  page = test_view.Page(view.view(tmp_path / "out"))
+  test_view.check(page)
+  assert "accuracy" in page.text
+  assert sum(tag == "svg" for tag, _ in page.elements) == 2 and "Curves" not in page.text
+
+
+def test_the_page_of_a_run_has_what_was_measured(tmp_path):
+  """Whatever its texts are; a damaged file is one line."""
+  workdir, x = test_view.write(tmp_path / "run"), dict(mean=.5, low=.25, high=.75)
+  result = dict(judged=test_view.HOSTILE, rows=test_view.HOSTILE, kind="gold", count=3, metrics={
+      test_view.HOSTILE: x | dict(prompts=3), "length": x | dict(prompts=3, mean=nan)},
+                best_of_n=[dict(n=n, kl=.1, gold=x, proxy=x) for n in (1, 2)],
+                kl=[dict(kl=1., gold=x, proxy=x)], published={test_view.HOSTILE: [
+                    dict(value=.25, of=test_view.HOSTILE, source="arXiv:1")]})
+  (workdir / "judging.json").write_text(json.dumps(result))
+  page = test_view.Page(view.view(workdir))
+  test_view.check(page)
+  assert "0.500 [0.250, 0.750]" in page.section("Scorer or judge") and "0.250:" in page.text
+  assert sum(tag == "svg" for tag, _ in page.elements) == 3 and "PRM calibration" in page.text
+  del result["metrics"]["length"]["low"]
+  (workdir / "judging.json").write_text(json.dumps(result))
+  with pytest.raises(ValueError, match="judging.json: this is nothing that rlx evaluate wrote"):
+    view.view(workdir)
+
+
+def test_python_gives_the_same_figures(tmp_path):
+  got = rlx.evaluate("base", rows=ROWS, judge="format.length", workdir=tmp_path / "python")
+  with command(tmp_path, ROWS, "judge=format.length") as other: pass
+  assert got["metrics"].keys() == other["metrics"].keys()
+  np.testing.assert_equal(means(got["metrics"]), means(other["metrics"]))
 
 
 def test_the_command_on_a_judge_of_pairs(tmp_path, capsys):
@@ -200,6 +226,7 @@ def test_the_command_on_a_judge_of_pairs(tmp_path, capsys):
   metrics = means(got["metrics"])
   assert metrics["accuracy"] == .75 and metrics["order"] == .25 and metrics["inconsistent"] == .5
   assert metrics["null"] == 0 and metrics["repeated"] == .5
+  assert got["used"]["judge/requests"] == len(server.bodies) > 20
   assert got["published"]["null"][0] == dict(
       value=.865, of=verifier.PUBLISHED["null"][0][1], source="arXiv:2410.07137")
   assert "arXiv:2306.05685" in capsys.readouterr().out
@@ -217,7 +244,7 @@ def test_verifiers_of_one_verdict_and_of_steps(tmp_path):
 
 @pytest.mark.parametrize("rows, words, message", [
     ([dict(prompt="?")], [], r"rows: row 0 has \['prompt'\]; needed are `chosen` and `rejected`"),
-    ([pair("a", "b"), dict(prompt="?", steps=["a"], label=-1)], [], "row 1 has `steps` and `label`"),
+    ([pair("a", "b"), dict(prompt="?", steps=["a"], label=-1)], [], "row 1 has `steps` and `lab"),
     ([pair("a", "")], [], "row 0: rejected=''; needed is a text"),
     ([dict(prompt="?", steps=["a"], label=1)], [], "row 0: label=1; needed is the index"),
     ([dict(prompt="?", completions=["a"], gold=[])], [], r"gold=\[\]; needed is a list of 1 numb"),
@@ -228,6 +255,11 @@ def test_verifiers_of_one_verdict_and_of_steps(tmp_path):
     ([pair("a", "b")], ["judge=judge.pairs"], "verifier.judge.url=None: judge.pairs needs it"),
     ([pair("a", "b")], ["own=me"], r"own='me': no row has it .* there are \[\]"),
     ([pair("a", "b")], ["judge=format.nothing"], "there is no|has"),
+    ([pair("a", "b")], ["judge=math_answer.final"], "row 0.: it has no answer to compare"),
+    ([pair("a", "b")], ["judge=judge.chat", "verifier.judge.model=m",
+      "verifier.judge.url=http://127.0.0.1:1/"], "row 0 has no `answer`, which judge.chat reads"),
+    ([pair("a", "b")], ["judge=judge.pairs", "verifier.judge.model=m", "verifier.judge.retries=0",
+      "verifier.judge.url=http://127.0.0.1:1/"], "judge.pairs: none of its numbers is known: .+"),
     ([pair("a", "b")], ["attacks=many"], "attacks='many': a number of rows"),
     ([pair("a", "b")], ["scorer=nowhere"], "scorer='nowhere': no model, and no section"),
     ([pair("a", "b")], ["columns.prompt=q"], "columns.prompt='q': rows: row 0 has"),

@@ -2,37 +2,36 @@
 
 No policy is built, except as the reference of an implicit scorer.
 """
+import dataclasses
 import math
-from typing import Callable
+from collections.abc import Sequence
 
 from rlx.build import (
-    keys, models as build_models, options as options_lib, prompts as build_prompts, sets, validation,
+    keys, models as build_models, options as options_lib, prompts as build_prompts, sets,
     verifiers as build_verifiers)
 from rlx.core import records
 from rlx.io import hub, weights
 from rlx.learner import sharding
 from rlx.stages import host_fields, judging, outcomes, passes as passes_lib
-from rlx.verifiers import pool as pool_lib
 
 
-def build_judge(c: keys.Config, scorer: str | None = None, judge: str | None = None
-                ) -> tuple[judging.Judge, Callable[[], None]]:
-  """(a scorer or a judge, a function that ends its processes).
+def build_judge(c: keys.Config, prompts: Sequence[records.Prompt], scorer: str | None = None,
+                judge: str | None = None) -> judging.Judge:
+  """A scorer, or a judge of completions of these prompts.
 
   Args:
     scorer: NAME of a section scorers.NAME, or the path of a model with a head, whose section is
       scorers.given.
     judge: a verifier, such as judge.pairs/NAME or chain.answer.
   Raises:
-    ValueError: one line with the key or argument, its value and what is allowed.
+    ValueError: one line with the key, argument or row, its value and what is allowed.
   """
   sets.fill(c)
   keys.check(c)
   if (scorer is None) == (judge is None):
     raise ValueError("rlx evaluate: scorer=NAME or judge=NAME, one of them.")
-  if scorer is not None: return scorer_of(c, _name_scorer(c, scorer)), lambda: None
-  made, pool = verifier_of(c, str(judge))
-  return made, pool.close
+  if scorer is not None: return scorer_of(c, _name_scorer(c, scorer))
+  return verifier_of(c, str(judge), prompts)
 
 
 def _name_scorer(c: keys.Config, scorer: str) -> str:
@@ -92,24 +91,36 @@ def scorer_of(c: keys.Config, section: str) -> judging.ScorerJudge:
       config.max_positions)
 
 
-def verifier_of(c: keys.Config, path: str) -> tuple[judging.VerifierJudge, pool_lib.Pool]:
-  """(VerifierJudge of a verifier at a path, such as judge.pairs/NAME, its pool).
+def verifier_of(c: keys.Config, path: str,
+                prompts: Sequence[records.Prompt]) -> judging.VerifierJudge:
+  """The VerifierJudge of a verifier at a path, such as judge.pairs/NAME.
 
   Judges of pairs are asked in one order at a time, about two completions alone.
 
   Raises:
-    ValueError: one line with the key, its value and what is allowed.
+    ValueError: one line with the key or row, its value and what is allowed.
   """
   c = c.copy_and_resolve_references()
-  compares = path.partition("/")[0] == "judge.pairs"
+  form, _, name = path.partition("/")
+  compares = form == "judge.pairs"
   with c.unlocked():
     for options in (c.verifier.judge, *c.verifier.judges.values()) if compares else ():
       options.update(both_orders=False, against="group", opponents=0, strength="win_rate")
     c.verifier.workers = max(c.verifier.workers, 1)
     c.environment.name = None
-  pool = build_verifiers.pool_of(c, [records.Prompt("", "", verifier=path)])
-  validation.check_judges(c, [path])
-  has_items = path == c.verifier.by_item or path.partition("/")[0] == "judge.rubric"
+  prompts = [dataclasses.replace(p, verifier=path) for p in prompts]
+  try:
+    pool = build_verifiers.pool_of(c, prompts)
+  except ValueError as e:
+    raise ValueError(f"judge={path!r}: {e}") from None
+  build_verifiers.check_prompts(c, prompts)
+  if form in ("judge.chat", "judge.function"):
+    own = c.verifier.judges.get(name, {}).get("template") or c.verifier.judge.template
+    if own is None or "{reference}" in own:
+      if without := next((p.id for p in prompts if not p.answer), None):
+        raise ValueError(f"{without} has no `answer`, which {path} reads as {{reference}}; add it, "
+                         "set a verifier.judge.template without {reference}, or use judge.pairs.")
+  has_items = path == c.verifier.by_item or form == "judge.rubric"
   return judging.VerifierJudge(
-      outcomes.Verifiers(pool, (), path if has_items else None), path,
-      c.rollouts.step_separator or "\n", compares, by_prefix=path.startswith("judge.")), pool
+      outcomes.Verifiers(pool, (), path if has_items else None), pool, path,
+      c.rollouts.step_separator or "\n", compares, by_prefix=path.startswith("judge."))

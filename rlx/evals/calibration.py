@@ -56,7 +56,7 @@ def brier(probability_B: npt.ArrayLike, outcome_B: npt.ArrayLike) -> float:
   return accuracy.mean((np.asarray(probability_B) - np.asarray(outcome_B)) ** 2)
 
 
-def expected_error(probability_B: npt.ArrayLike, outcome_B: npt.ArrayLike, *,
+def compute_expected_error(probability_B: npt.ArrayLike, outcome_B: npt.ArrayLike, *,
                    bins: int = 10) -> float:
   """The expected calibration error, NaN without completions.
 
@@ -70,7 +70,7 @@ def expected_error(probability_B: npt.ArrayLike, outcome_B: npt.ArrayLike, *,
     probability_B: in [0, 1].
     outcome_B: verdicts in [0, 1].
   Example:
-    >>> calibration.expected_error([.1, .3, .9, 1.], [0, 1, 1, 1], bins=2)
+    >>> calibration.compute_expected_error([.1, .3, .9, 1.], [0, 1, 1, 1], bins=2)
     0.175
   """
   probability_B, outcome_B = np.asarray(probability_B, float), np.asarray(outcome_B, float)

@@ -50,11 +50,10 @@ def fit(kl_K: npt.ArrayLike, gold_K: npt.ArrayLike, method: Method = "rl") -> di
     >>> {name: round(x, 6) for name, x in fitted.items()}
     {'alpha': 4.0, 'beta': 1.0, 'peak_kl': 4.0, 'error': 0.0}
   """
-  kl_K, gold_K = np.asarray(kl_K, float), np.asarray(gold_K, float)
-  known_K = ~np.isnan(kl_K + gold_K)
-  order = np.argsort(kl_K[known_K], kind="stable")
-  d_K, gold_K = np.sqrt(kl_K[known_K][order]), gold_K[known_K][order]
-  gain_K, d_K = (gold_K - gold_K[:1])[d_K > 0], d_K[d_K > 0]
+  points_2K = np.array([kl_K, gold_K], float)
+  points_2K = points_2K[:, ~np.isnan(points_2K).any(axis=0)]
+  all_K, gold = points_2K[:, np.argsort(points_2K[0], kind="stable")]
+  d_K, gain_K = np.sqrt(all_K[all_K > 0]), (gold - gold[:1])[all_K > 0]
   if len(np.unique(d_K)) < 2: return dict.fromkeys(("alpha", "beta", "peak_kl", "error"), math.nan)
   bend_K = d_K**2 if method == "best_of_n" else d_K * np.log(d_K)
   terms_K2 = np.stack([d_K, -bend_K], axis=1)

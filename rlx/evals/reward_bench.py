@@ -1,4 +1,4 @@
-"""The scores of RewardBench and RewardBench 2 from those of their subsets. Pure numpy, host side."""
+"""Scores of RewardBench and RewardBench 2 from those of their subsets. Pure numpy, host side."""
 import math
 from collections.abc import Mapping
 

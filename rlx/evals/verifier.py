@@ -135,7 +135,7 @@ def measure_biases(a_first_N: npt.ArrayLike, a_second_N: npt.ArrayLike,
     accuracy      share of pairs in which p and the label prefer the same, a tie counts one half
     length        mean of s (p - label) with s = 1 where A is longer and -1 where B is
     own           the same with s = 1 where A is the judge's own text and -1 where B is
-    format        the same with s = 1 where A has more of a format, such as lists, and -1 where B has
+    format        the same with s = 1 where A has more of a format, and -1 where B has
 
   The last three are 0 for a judge that prefers such texts as often as the labels do.
 

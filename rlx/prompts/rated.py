@@ -22,14 +22,12 @@ prompt is the text that the model reads.
   chosen_model, rejected_model, models   who wrote the completions
 """
 import dataclasses
-import itertools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rlx.core import records
-from rlx.io import rows as io_rows
 from rlx.prompts import columns
 
 _ASKED = ("prompt", "problem", "question", "input")
@@ -63,9 +61,9 @@ class Rated:
   kl: float | None = None
 
 
-def read(source: Any, renamed: Mapping[str, str] | None = None,
-         limit: int | None = None) -> list[Rated]:
-  """Reads rows of one kind, of any source of io/rows.py; completions of a group are one Rated.
+def read(rows: Iterable[Mapping[str, Any]], renamed: Mapping[str, str] | None = None
+         ) -> list[Rated]:
+  """Reads rows of one kind; completions of a group are one Rated.
 
     >>> pair, = rated.read([dict(prompt="2+2?", chosen="4", rejected=["5", "6"])])
     >>> pair.texts, pair.gold
@@ -73,26 +71,24 @@ def read(source: Any, renamed: Mapping[str, str] | None = None,
 
   Args:
     renamed: {name of a column above: what the rows call it}.
-    limit: reads the first rows only.
   Raises:
     ValueError: a row is of no kind or of another one than the first, or a column cannot be read;
       one line with the row, what it has and what is needed.
   """
-  splits = io_rows.find_splits(source, "rows")
-  split = next((s for s in ("test", *splits) if s in splits), None)
-  rows = []
-  for i, row in enumerate(itertools.islice(io_rows.rows(source, split, "rows"), limit)):
+  read_: list[Rated] = []
+  for i, row in enumerate(rows):
     where = f"rows: row {i}"
     row = {**row, **{new: columns.find(row, old, where, f"columns.{new}")
                      for new, old in (renamed or {}).items()}}
-    rows.append(_read_row({k: x for k, x in row.items() if x is not None}, where))
-    if rows[-1].kind != rows[0].kind:
-      raise ValueError(f"{where} has {SHOWN[rows[-1].kind]}, and row 0 {SHOWN[rows[0].kind]}; "
-                       "needed are rows of one kind.")
-  if not rows: raise ValueError("rows: there are none.")
-  if rows[0].kind == "gold" and all(math.isnan(g) for x in rows for g in x.gold):
+    read_.append(_read_row({k: x for k, x in row.items() if x is not None}, where))
+    if (kind := read_[-1].kind) != read_[0].kind:
+      raise ValueError(f"{where} has {SHOWN[kind]}, and row 0 {SHOWN[read_[0].kind]}; needed are "
+                       "rows of one kind.")
+  if not read_: raise ValueError("rows: there are none.")
+  if read_[0].kind != "gold": return read_
+  if all(math.isnan(g) for x in read_ for g in x.gold):
     raise ValueError("rows: no row has a known `gold`, nor a `verdict`.")
-  return _group(rows) if rows[0].kind == "gold" else rows
+  return _group(read_)
 
 
 SHOWN = dict(pairs="`chosen` and `rejected`", steps="`steps` and `label`",
@@ -127,11 +123,12 @@ def _read_row(row: dict, where: str) -> Rated:
 
 
 def _read_pair(row: dict, where: str) -> dict[str, Any]:
-  sides, asked, n = [], None, []
+  sides: list[str] = []
+  asked, n = None, []
   for side in ("chosen", "rejected"):
     value = row.get(side)
-    listed = value if _is_list(value) and not _is_chat(value) else [value]
-    texts = []
+    listed: Any = value if _is_list(value) and not _is_chat(value) else [value]
+    texts: list[Any] = []
     for x in listed:
       if _is_chat(x): x, asked = _end_of_chat(x, asked, f"{where}: column {side!r}")
       texts.append(x)
@@ -140,7 +137,7 @@ def _read_pair(row: dict, where: str) -> dict[str, Any]:
                        "the assistant's turn, or a list of texts.")
     sides += texts
     n.append(len(texts))
-  models = row.get("models") or [
+  models: Any = row.get("models") or [
       *[row.get("chosen_model", "")] * n[0], *[row.get("rejected_model", "")] * n[1]]
   known = models if _is_list(models) and len(models) == len(sides) else [""] * len(sides)
   return dict(kind="pairs", texts=tuple(sides), gold=(1.0,) * n[0] + (0.0,) * n[1],
@@ -159,7 +156,8 @@ def _read_steps(row: dict, where: str) -> dict[str, Any]:
 
 def _read_gold(row: dict, where: str) -> dict[str, Any]:
   is_one, gold = "completion" in row, row.get("gold", row.get("verdict"))
-  texts, given = ([row["completion"]], [gold]) if is_one else (row["completions"], gold)
+  texts: Any = [row["completion"]] if is_one else row["completions"]
+  given: Any = [gold] if is_one else gold
   if not _is_list(texts) or not texts or not all(isinstance(x, str) for x in texts):
     raise ValueError(f"{where}: completions={texts!r:.60}; needed is a list of texts.")
   if (not _is_list(given) or len(given) != len(texts)

@@ -15,7 +15,7 @@ from rlx.evals import verifier as verifier_lib
 from rlx.learner import hosts
 from rlx.rollouts import padding, trajectories
 from rlx.stages import outcomes, passes as passes_lib, texts as texts_lib
-from rlx.verifiers import steps as verifier_steps
+from rlx.verifiers import pool as pool_lib, steps as verifier_steps
 
 Prompts = Sequence[records.Prompt]
 Texts = Sequence[str]
@@ -25,6 +25,14 @@ class Judge(abc.ABC):
   """Gives numbers to completions; higher is better, NaN is unknown."""
   compares = False  # Whether it only compares two completions, whose order it may notice.
   threshold = 0.5   # From this number on a step is right.
+
+  def close(self) -> dict[str, int]:
+    """Ends its processes; returns what was counted, such as requests."""
+    return {}
+
+  def explain(self) -> str:
+    """Why the newest unknown number is unknown."""
+    return "the model gives NaN"
 
   @abc.abstractmethod
   def score(self, prompts: Prompts, texts: Texts) -> np.ndarray:
@@ -52,10 +60,17 @@ class VerifierJudge(Judge):
       gives a number for each step.
   """
   verifiers: outcomes.Verifiers
+  pool: pool_lib.Pool
   path: str
   separator: str
   compares: bool = False
   by_prefix: bool = False
+
+  def close(self) -> dict[str, int]:
+    self.pool.close()
+    return self.pool.take_usage()
+
+  def explain(self) -> str: return self.pool.last_error or "it could not tell"
 
   def score(self, prompts: Prompts, texts: Texts) -> np.ndarray:
     return self.verifiers.rewards(self._prompts(prompts), list(texts))

@@ -14,6 +14,7 @@ The rows say what is measured (rlx/prompts/rated.py has their columns):
 Writes judging.json and judging.png, which `rlx view` shows.
 """
 import dataclasses
+import functools
 import itertools
 import json
 import math
@@ -28,17 +29,17 @@ from rlx.build import judging as build_judging, keys
 from rlx.evals import (
     accuracy, best_of_n, calibration, overoptimization, reward_bench, reward_model, rewordings,
     step_errors, verifier)
-from rlx.io import curves, report
+from rlx.io import curves, report, rows as io_rows
 from rlx.prompts import rated
 from rlx.stages import judging
 
 Metrics = dict[str, dict[str, float]]
 
 
-def evaluate(config: keys.Config, workdir: str | os.PathLike, *, rows: Any = None,
-             scorer: str | None = None, judge: str | None = None, own: str | None = None,
-             attacks: str = "100", limit: str | None = None,
-             columns: Mapping[str, str] | None = None) -> dict[str, Any]:
+def evaluate_judge(config: keys.Config, workdir: str | os.PathLike, *, rows: Any = None,
+                   scorer: str | None = None, judge: str | None = None, own: str | None = None,
+                   attacks: str = "100", limit: str | None = None,
+                   columns: Mapping[str, str] | None = None) -> dict[str, Any]:
   """Asks a scorer or a judge about all rows.
 
   Args:
@@ -47,26 +48,32 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike, *, rows: Any = Non
     own: name of the model that judges, as the columns of models have it, to measure how much it
       prefers its own texts.
     attacks: number of pairs with which answers that say nothing, padded ones and reworded ones are
-      tried; 0: none. Each takes 8 further comparisons, and of judges that give verdicts 11 verdicts.
+      tried; 0: none. Each takes 8 further comparisons, and 11 verdicts of a judge that gives them.
     limit: reads the first rows only.
     columns: {name of a column: what the rows call it}.
   Returns:
     dict(judged, rows, kind, metrics, ...), which is also written to <workdir>/judging.json.
     `metrics` is {name: dict(mean, low, high, prompts)}, with bootstrap intervals over rows; of
-    completions with gold also `best_of_n`, `reliability` and `kl`.
+    completions with gold also `best_of_n`, `reliability` and `kl`; `used` has what a judge counts.
   """
   for name, text in (("attacks", attacks), ("limit", limit)):
     if text is not None and not str(text).isdigit():
       raise ValueError(f"{name}={text!r}: a number of rows.")
   if rows is None: raise ValueError("rlx evaluate scorer=... or judge=...: rows=FILE is needed.")
-  given = rated.read(rows, columns, None if limit is None else int(limit))
-  judge_, close = build_judging.build_judge(config, scorer, judge)
+  splits = io_rows.find_splits(rows, "rows")
+  split = next((s for s in ("test", *splits) if s in splits), None)
+  given = rated.read(itertools.islice(io_rows.rows(rows, split, "rows"),
+                                      None if limit is None else int(limit)), columns)
+  judge_ = build_judging.build_judge(config, [x.prompt for x in given], scorer, judge)
   check(judge_, given, own)
   try:
     result = dict(judged=scorer or judge, rows=str(rows)[:200], kind=given[0].kind,
                   count=len(given), **measure(judge_, given, own, int(attacks)))
   finally:
-    close()
+    used = judge_.close()
+  if result["metrics"]["unknown"]["mean"] == 1:
+    raise ValueError(f"{scorer or judge}: none of its numbers is known: {judge_.explain()}.")
+  result["used"] = {name: n for name, n in used.items() if n}
   folder = pathlib.Path(workdir)
   folder.mkdir(parents=True, exist_ok=True)
   (folder / "judging.json").write_text(json.dumps(result, indent=2))
@@ -92,7 +99,7 @@ def check(judge: judging.Judge, rows: Sequence[rated.Rated], own: str | None = N
 
 def measure(judge: judging.Judge, rows: Sequence[rated.Rated], own: str | None = None,
             attacks: int = 100) -> dict[str, Any]:
-  """Asks a judge about rows, which are of one kind; returns what `evaluate` adds to the figures."""
+  """Asks a judge about rows, which are of one kind; returns figures for `evaluate_judge`."""
   rows = [dataclasses.replace(x, prompt=dataclasses.replace(
       x.prompt, meta=x.prompt.meta | dict(is_rendered=x.is_rendered))) for x in rows]
   if rows[0].kind == "steps": return dict(metrics=measure_steps(judge, rows))
@@ -147,7 +154,7 @@ def measure_pairs(judge: judging.Judge, rows: Sequence[rated.Rated],
     part = np.concatenate([places[i] for i in chosen])
     return verifier.measure_biases(first_N[part], second_N[part], np.ones(len(part)),
                                    **{k: x[part] for k, x in signs.items()})[name]
-  metrics |= {name: accuracy.bootstrap(lambda chosen, name=name: bias(name, chosen), len(rows),
+  metrics |= {name: accuracy.bootstrap(functools.partial(bias, name), len(rows),
                                        resamples=_RESAMPLES) for name in wanted}
   names = [x.paraphrase for x in rows]
   if any(names): metrics["consistency/paraphrases"] = _measure_consistency(
@@ -196,7 +203,7 @@ def measure_steps(judge: judging.Judge, rows: Sequence[rated.Rated]) -> Metrics:
   `f1` is the mean of theirs, as published.
   """
   scores = judge.score_steps([x.prompt for x in rows], [x.texts for x in rows])
-  steps_BJ = best_of_n.pad([np.asarray(s, float) - judge.threshold for s in scores])
+  steps_BJ = best_of_n.pad([[x - judge.threshold for x in row] for row in scores])
   label_B = np.array([x.label for x in rows])
   is_known_B = np.array([not np.isnan(s).any() for s in scores])
   error_B = np.where(is_known_B, step_errors.first_error(steps_BJ, 0.5), np.nan)
@@ -206,20 +213,21 @@ def measure_steps(judge: judging.Judge, rows: Sequence[rated.Rated]) -> Metrics:
       steps_BJ[is_known_B], label_B[is_known_B], problem_B[is_known_B] % 2 == 0)
   subset_B = np.array([x.subset for x in rows])
   subsets = sorted(set(subset_B))
-  def f1(prediction_B: np.ndarray, part: np.ndarray, key: str = "f1") -> float:
+  def f1(prediction_B: np.ndarray, key: str, part: np.ndarray) -> float:
     part = part[~np.isnan(prediction_B[part])]
     return step_errors.f1(prediction_B[part], label_B[part])[key]
   def mean_f1(prediction_B: np.ndarray, part: np.ndarray) -> float:
-    return float(np.mean([f1(prediction_B, part[subset_B[part] == s]) for s in subsets]))
-  every = lambda fn, part: accuracy.bootstrap(lambda chosen: fn(part[chosen]), len(part))
+    return float(np.mean([f1(prediction_B, "f1", part[subset_B[part] == s]) for s in subsets]))
+  def every(fn: Callable, rows_B: np.ndarray) -> dict[str, float]:
+    return accuracy.bootstrap(lambda chosen: fn(rows_B[chosen]), len(rows_B))
   all_ = np.arange(len(rows))
-  metrics = {"f1": every(lambda p: mean_f1(error_B, p), all_),
-             "f1/tuned": every(lambda p: mean_f1(tuned_B, p), all_)}
+  metrics = {"f1": every(functools.partial(mean_f1, error_B), all_),
+             "f1/tuned": every(functools.partial(mean_f1, tuned_B), all_)}
   for key in ("erroneous", "correct"):
-    metrics[key] = every(lambda p, key=key: f1(error_B, p, key), all_)
+    metrics[key] = every(functools.partial(f1, error_B, key), all_)
   for s in subsets if len(subsets) > 1 else ():
     for key in ("f1", "erroneous", "correct"):
-      metrics[f"{key}/{s}"] = every(lambda p, key=key: f1(error_B, p, key),
+      metrics[f"{key}/{s}"] = every(functools.partial(f1, error_B, key),
                                     np.flatnonzero(subset_B == s))
   return metrics | dict(unknown=_interval(1.0 - is_known_B))
 
@@ -246,9 +254,10 @@ def measure_gold(judge: judging.Judge, rows: Sequence[rated.Rated]) -> dict[str,
   p_B, outcome_B = score_B[known_B], gold_B[known_B]
   if len(p_B) and min(*p_B, *outcome_B) >= 0 and max(*p_B, *outcome_B) <= 1:
     result["reliability"] = calibration.reliability(p_B, outcome_B, group_B[known_B], bins=10)
-    for name, fn in (("ece", calibration.expected_error), ("brier", calibration.brier)):
-      metrics[name] = accuracy.bootstrap(lambda chosen, fn=fn: _of_groups(
-          fn, p_B, outcome_B, group_B[known_B], chosen), len(rows), resamples=_RESAMPLES)
+    for name, fn in (("ece", calibration.compute_expected_error), ("brier", calibration.brier)):
+      metrics[name] = accuracy.bootstrap(
+          functools.partial(_of_groups, fn, p_B, outcome_B, group_B[known_B]), len(rows),
+          resamples=_RESAMPLES)
   if len({x.kl for x in rows} - {None}) > 1:
     result["kl"] = [dict(kl=kl, **{
         name: _interval(np.array([accuracy.mean(v[~np.isnan(v)]) for v, x in zip(values, rows)
@@ -269,7 +278,8 @@ def _of_groups(fn: Callable, p_B: np.ndarray, outcome_B: np.ndarray, group_B: np
 
 def _score_groups(judge: judging.Judge, rows: Sequence[rated.Rated]) -> list[np.ndarray]:
   """The scores of each row's texts."""
-  scores = judge.score([x.prompt for x in rows for _ in x.texts], [t for x in rows for t in x.texts])
+  scores = judge.score([x.prompt for x in rows for _ in x.texts],
+                       [t for x in rows for t in x.texts])
   return np.split(scores, np.cumsum([len(x.texts) for x in rows])[:-1])
 
 
@@ -318,28 +328,32 @@ def _score_benchmarks(rows: Sequence[rated.Rated], scores: Sequence[np.ndarray],
                       right_P: np.ndarray, subset_P: np.ndarray) -> Metrics:
   """The sections and scores of RewardBench and RewardBench 2, of rows with their subsets."""
   metrics: Metrics = {}
-  names = set(subset_P.tolist())
+  names, every = set(subset_P.tolist()), np.arange(len(rows))
+  def add(benchmark: str, score: Callable[[np.ndarray], dict[str, float]]) -> None:
+    for name in score(every):
+      metrics[f"{benchmark}/{name}"] = accuracy.bootstrap(
+          functools.partial(_get_score, score, name), len(rows), resamples=_RESAMPLES)
   if names & {s for part in reward_bench.SECTIONS.values() for s in part}:
-    def sections(chosen: np.ndarray) -> dict[str, float]:
-      return reward_bench.score_sections({s: accuracy.mean(x[~np.isnan(x)]) for s in names if len(
-          x := right_P[chosen][subset_P[chosen] == s])})
-    for name in sections(np.arange(len(rows))):
-      metrics[f"RewardBench/{name}"] = accuracy.bootstrap(
-          lambda chosen, name=name: sections(chosen).get(name, math.nan), len(rows),
-          resamples=_RESAMPLES)
+    add("RewardBench", lambda chosen: reward_bench.score_sections(
+        _mean_by_subset(right_P[chosen], subset_P[chosen])))
   if scores and {x.lower() for x in names} & {x.lower() for x in reward_bench.SUBSETS_2}:
     top_P = _top(rows, scores)
-    def subsets(chosen: np.ndarray) -> dict[str, float]:
-      parts = {s: chosen[subset_P[chosen] == s] for s in names}
-      known = {s: top_P[part][~np.isnan(top_P[part])] for s, part in parts.items()}
-      values = {s: _score_ties(rows, scores, parts[s]) if s.lower() == "ties" else
-                accuracy.mean(x) for s, x in known.items() if len(parts[s])}
-      return values | reward_bench.score_subsets_2(values)
-    for name in subsets(np.arange(len(rows))):
-      metrics[f"RewardBench 2/{name}"] = accuracy.bootstrap(
-          lambda chosen, name=name: subsets(chosen).get(name, math.nan), len(rows),
-          resamples=_RESAMPLES)
+    def score_subsets(chosen: np.ndarray) -> dict[str, float]:
+      means = _mean_by_subset(top_P[chosen], subset_P[chosen])
+      means |= {s: _score_ties(rows, scores, chosen[subset_P[chosen] == s])
+                for s in names if s.lower() == "ties"}
+      return means | reward_bench.score_subsets_2(means)
+    add("RewardBench 2", score_subsets)
   return metrics
+
+
+def _get_score(score: Callable, name: str, chosen: np.ndarray) -> float:
+  return score(chosen).get(name, math.nan)
+
+
+def _mean_by_subset(value_P: np.ndarray, subset_P: np.ndarray) -> dict[str, float]:
+  return {str(s): accuracy.mean(x[~np.isnan(x)]) for s in np.unique(subset_P)
+          for x in [value_P[subset_P == s]]}
 
 
 def _score_ties(rows: Sequence[rated.Rated], scores: Sequence[np.ndarray],
