@@ -8,6 +8,7 @@ import pytest
 import rlx
 from rlx import cli
 from rlx.build import judging as build_judging
+from rlx.core import records
 from rlx.evals import verifier
 from rlx.prompts import rated
 from rlx.stages import judging as judging_stage
@@ -157,11 +158,14 @@ def test_scorers_of_all_kinds_score_texts_as_a_run_does(folder, name, changes):
   path = str(folder / ("text" if name in ("ratio", "asked") else "head"))
   with c.unlocked(): c.scorers = {name: dict(test_scorers.KINDS[name], path=path)}
   judge = build_judging.build_judge(c, [], name)
+  with pytest.raises(ValueError, match="p: The tokenizer cannot encode"):
+    judge.check([records.Prompt("p", "1")], ["It depends."])
   rows = rated.read(ROWS)
   prompts, texts = [x.prompt for x in rows for _ in x.texts], [t for x in rows for t in x.texts]
   got_N = judge.score(prompts, texts)
   alone_N = [judge.score([p], [t])[0] for p, t in zip(prompts, texts)]
   np.testing.assert_allclose(got_N, alone_N, atol=1e-5)
+  np.testing.assert_array_equal(np.isnan(judge.score(prompts[:2], ["1", "It"])), [False, True])
   assert np.isfinite(got_N).all() and len(set(np.round(got_N, 6))) == 4
   steps = judge.score_steps(prompts[:1], [["12", "3b", "c"]])[0]
   if name == "ratio": assert sum(steps) == pytest.approx(judge.score(prompts[:1], ["12;3b;c"])[0],

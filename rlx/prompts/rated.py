@@ -44,7 +44,7 @@ class Rated:
     texts: the completions; of `steps` the steps of one.
     gold: how good each text is, of pairs 1 or 0; NaN is unknown. () of steps.
     label: of steps, the index of the first wrong one, -1 if there is none.
-    is_rendered: whether the prompt's text is what the model reads, and no question.
+    prompt: its meta has "is_rendered" if its text is what the model reads, and no question.
     models: who wrote each text, "" is unknown.
   """
   kind: str
@@ -54,7 +54,6 @@ class Rated:
   texts: tuple[str, ...]
   gold: tuple[float, ...] = ()
   label: int | None = None
-  is_rendered: bool = False
   subset: str = ""
   models: tuple[str, ...] = ()
   paraphrase: str | None = None
@@ -106,6 +105,7 @@ def _read_row(row: dict, where: str) -> Rated:
   asked = own.pop("asked", None) or next((row[k] for k in _ASKED if k in row), None)
   text, messages = columns.read_question(asked, f"{where}: column 'prompt'")
   meta = {key: row[key] for key in ("items",) if key in row}
+  if "completion" in row and "prompt" in row and not messages: meta["is_rendered"] = True
   answers = columns.read_answers(row["answer"], f"{where}: column 'answer'") if not (
       columns.is_missing(row.get("answer"))) else ()
   kl = row.get("kl")
@@ -117,7 +117,6 @@ def _read_row(row: dict, where: str) -> Rated:
       where=where, id=name, kl=kl, prompt=records.Prompt(
           where, text, messages=messages, answer=answers[0] if answers else "", meta=meta,
           answers=answers if len(answers) > 1 else ()),
-      is_rendered="completion" in row and "prompt" in row and not messages,
       subset=str(row.get("subset", in_id[1] if in_id else "")),
       paraphrase=str(row["paraphrase"]) if "paraphrase" in row else None, **own)
 

@@ -4,6 +4,7 @@ Both give a number for a completion, a preference between two, and numbers for t
 rlx/build/judging.py makes them from a config.
 """
 import abc
+import contextlib
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
@@ -25,6 +26,13 @@ class Judge(abc.ABC):
   """Gives numbers to completions; higher is better, NaN is unknown."""
   compares = False  # Whether it only compares two completions, whose order it may notice.
   threshold = 0.5   # From this number on a step is right.
+
+  def check(self, prompts: Prompts, texts: Texts) -> None:
+    """Refuses texts that it cannot read.
+
+    Raises:
+      ValueError: one line with the id of the prompt.
+    """
 
   def close(self) -> dict[str, int]:
     """Ends its processes; returns what was counted, such as requests."""
@@ -127,14 +135,20 @@ class ScorerJudge(Judge):
   @property
   def _scorer(self) -> passes_lib.Scorer: return self.options.scorers[self.name]
 
+  def check(self, prompts: Prompts, texts: Texts) -> None:
+    for p, text in zip(prompts, texts): self._encode(p, text)
+
   def score(self, prompts: Prompts, texts: Texts) -> np.ndarray:
-    tokens, question = self.texts.tokenizer, list(self._scorer.question_ids)
-    pairs = [tokens.pair(self._render(p), text) for p, text in zip(prompts, texts)]
-    if question:
-      rows = [([*asked, *ids, *question], question[:1]) for asked, ids in pairs]
-      return self._run(rows, [[0]] * len(rows), prompts, self._ask)[:, 0]
-    rows = [(asked, [*ids, tokens.end_id]) for asked, ids in pairs]
-    return self._run(rows, [[len(ids) - 1] for _, ids in rows], prompts, self._read)[:, 0]
+    score_N, rows, question = np.full(len(texts), np.nan), {}, list(self._scorer.question_ids)
+    for i, (p, text) in enumerate(zip(prompts, texts)):
+      with contextlib.suppress(ValueError):  # Such as a text that is too long once it is repeated.
+        asked, ids = self._encode(p, text)
+        rows[i] = ([*asked, *ids[:-1], *question], question[:1]) if question else (asked, ids)
+    if not rows: return score_N
+    columns = [[len(ids) - 1] for _, ids in rows.values()]
+    read = self._ask if question else self._read
+    score_N[list(rows)] = self._run(list(rows.values()), columns, read)[:, 0]
+    return score_N
 
   def score_steps(self, prompts: Prompts, steps: Sequence[Texts]) -> list[list[float]]:
     separator = self.texts.step_separator or "\n"
@@ -143,28 +157,39 @@ class ScorerJudge(Judge):
       asked = [p for p, row in zip(prompts, steps) for _ in row]
       scores = iter(self.score(asked, starts).tolist())
       return [[next(scores) for _ in row] for row in steps]
-    tokens, rows, columns = self.texts.tokenizer, [], []
-    for p, row in zip(prompts, steps):
-      asked_ids, ids = tokens.pair(self._render(p), separator.join(row))
+    rows = [self._encode(p, separator.join(row)) for p, row in zip(prompts, steps)]
+    columns = []
+    for row, (_, ids) in zip(steps, rows):
       lengths = [len(x) + len(separator) for x in row[:-1]] + [len(row[-1])]
-      columns.append(verifier_steps.token_ends(np.cumsum(lengths).tolist(), tokens.pieces(ids)))
-      rows.append((asked_ids, [*ids, tokens.end_id]))
+      columns.append(verifier_steps.token_ends(
+          np.cumsum(lengths).tolist(), self.texts.tokenizer.pieces(ids[:-1])))
     if self._scorer.kind == "implicit":  # The log-ratio of a step; the last one has EOS.
       columns = [[*c[:-1], len(ids) - 1] for c, (_, ids) in zip(columns, rows)]
-    scores_BJ = self._run(rows, columns, prompts, self._read)
+    scores_BJ = self._run(rows, columns, self._read)
     if self._scorer.kind == "implicit": scores_BJ = np.diff(scores_BJ, axis=1, prepend=0.0)
     return [x[:len(row)].tolist() for x, row in zip(scores_BJ, steps)]
 
-  def _render(self, prompt: records.Prompt) -> str:
-    return prompt.text if prompt.meta.get("is_rendered") else self.texts.prompt(prompt)
+  def _encode(self, prompt: records.Prompt, text: str) -> tuple[list[int], list[int]]:
+    """Token ids of a prompt, and of a completion with EOS.
 
-  def _run(self, rows: list, columns: list[list[int]], prompts: Prompts,
+    Raises:
+      ValueError: the tokenizer cannot encode them, or they are longer than the model supports.
+    """
+    tokens = self.texts.tokenizer
+    asked = prompt.text if prompt.meta.get("is_rendered") else self.texts.prompt(prompt)
+    try:
+      ids, completion = tokens.pair(asked, text)
+    except ValueError as e:
+      raise ValueError(f"{prompt.id}: {e}") from None
+    n = len(ids) + len(completion) + 1 + len(self._scorer.question_ids)
+    if self.most is not None and n > self.most:
+      raise ValueError(f"{prompt.id} has {n} tokens; {self.name} supports {self.most} positions. "
+                       "Leave the row out.")
+    return ids, [*completion, tokens.end_id]
+
+  def _run(self, rows: list[tuple[list[int], list[int]]], columns: list[list[int]],
            read: Callable) -> np.ndarray:
     """scores_BJ at columns of each completion, NaN where a row has fewer."""
-    for p, (asked, ids) in zip(prompts, rows):
-      if self.most is not None and len(asked) + len(ids) >= self.most:
-        raise ValueError(f"{self.name}: {p.id} has {len(asked) + len(ids)} tokens; the model "
-                         f"supports {self.most} positions. Leave the row out.")
     scores_BJ = np.full((len(rows), max(map(len, columns))), np.nan)
     order = sorted(range(len(rows)), key=lambda i: len(rows[i][0]) + len(rows[i][1]))
     width = lambda n: self.multiple * 2 ** max(math.ceil(math.log2(n / self.multiple)), 0)

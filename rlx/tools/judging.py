@@ -13,7 +13,6 @@ The rows say what is measured (rlx/prompts/rated.py has their columns):
 
 Writes judging.json and judging.png, which `rlx view` shows.
 """
-import dataclasses
 import functools
 import itertools
 import json
@@ -92,6 +91,7 @@ def check(judge: judging.Judge, rows: Sequence[rated.Rated], own: str | None = N
   if judge.compares and rows[0].kind != "pairs":
     raise ValueError(f"rows: judge.pairs compares completions; needed are rows with `chosen` and "
                      f"`rejected`, not with {rated.SHOWN[rows[0].kind]}.")
+  if rows[0].kind != "steps": judge.check(*zip(*((x.prompt, t) for x in rows for t in x.texts)))
   if own is not None and not any(own in x.models for x in rows):
     raise ValueError(f"own={own!r}: no row has it in chosen_model, rejected_model or models; there "
                      f"are {sorted({m for x in rows for m in x.models if m})!s:.200}.")
@@ -100,8 +100,6 @@ def check(judge: judging.Judge, rows: Sequence[rated.Rated], own: str | None = N
 def measure(judge: judging.Judge, rows: Sequence[rated.Rated], own: str | None = None,
             attacks: int = 100) -> dict[str, Any]:
   """Asks a judge about rows, which are of one kind; returns figures for `evaluate_judge`."""
-  rows = [dataclasses.replace(x, prompt=dataclasses.replace(
-      x.prompt, meta=x.prompt.meta | dict(is_rendered=x.is_rendered))) for x in rows]
   if rows[0].kind == "steps": return dict(metrics=measure_steps(judge, rows))
   if rows[0].kind == "gold": return measure_gold(judge, rows)
   metrics = measure_pairs(judge, rows, own)

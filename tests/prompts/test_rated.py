@@ -28,7 +28,7 @@ SAID = {text: dict(role="assistant", content=text) for text in ("4", "5")}
 def test_pairs(row, expected):
   got, = rated.read([row])
   assert (got.kind, got.texts, got.gold) == ("pairs", ("4", "5"), (1.0, 0.0))
-  assert got.prompt.text == "2 + 2?" and not got.is_rendered
+  assert got.prompt.text == "2 + 2?" and not got.prompt.meta
   assert got.prompt.messages == expected.pop("messages", ())
   for name, value in expected.items(): assert getattr(got, name) == value, name
 
@@ -50,9 +50,10 @@ def test_completions_are_grouped_by_prompt_group_and_kl():
   got = rated.read(rows)
   assert [x.texts for x in got] == [("x", "y"), ("z",), ("u",), ("v", "w")]
   assert got[0].gold[0] == 1 and math.isnan(got[0].gold[1]) and got[1].kl == 1.5
-  assert not any(x.is_rendered for x in got)
+  assert not any(x.prompt.meta for x in got)
   # What train_prm wrote has the text that the model reads.
-  assert rated.read([dict(prompt="<user>a", completion="x", verdict=1)])[0].is_rendered
+  assert rated.read([dict(prompt="<user>a", completion="x", verdict=1)])[0].prompt.meta == dict(
+      is_rendered=True)
 
 
 @pytest.mark.parametrize("row, message", [
