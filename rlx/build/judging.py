@@ -79,10 +79,11 @@ def scorer_of(c: keys.Config, section: str) -> judging.ScorerJudge:
   shards = sharding.row_shards(mesh)
   rows = -(-c.eval.batch // shards) * shards
   parts = math.gcd(c.learner.microbatches, rows // shards)
-  options = options_lib.read_options(
-      passes_lib.Options, c, mesh=mesh, models=configs, head_parts=None, head_at_end=False,
-      scorers=build_models.scorers_of(c, tokenizer), statistics=(), beta=None, parts=parts,
-      value_parts=parts, pack=False)
+  # There is no policy and no PRM, which other options are for.
+  unused = {f.name: None for f in dataclasses.fields(passes_lib.Options) if "key" not in f.metadata}
+  options = options_lib.read_options(passes_lib.Options, c, **unused | dict(
+      mesh=mesh, models=configs, scorers=build_models.scorers_of(c, tokenizer), statistics=(),
+      parts=parts, value_parts=parts, pack=False))
   state = records.TrainState(
       step=0, policy=None, policy_opt=None, kl_coef=None,
       reference=placed.pop("policy", None), frozen_models=placed)

@@ -51,7 +51,7 @@ def test_completions_are_grouped_by_prompt_group_and_kl():
   assert [x.texts for x in got] == [("x", "y"), ("z",), ("u",), ("v", "w")]
   assert got[0].gold[0] == 1 and math.isnan(got[0].gold[1]) and got[1].kl == 1.5
   assert not any(x.prompt.meta for x in got)
-  # What train_prm wrote has the text that the model reads.
+  # What train_scorer wrote has the text that the model reads.
   assert rated.read([dict(prompt="<user>a", completion="x", verdict=1)])[0].prompt.meta == dict(
       is_rendered=True)
 
