@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import rlx
-from rlx import cli
+from rlx import build, cli
 from rlx.build import judging as build_judging
 from rlx.core import records
 from rlx.evals import verifier
 from rlx.prompts import rated
 from rlx.stages import judging as judging_stage
 from rlx.tools import judging, view
-from tests import test_scorers, test_view, tiny
+from tests import stages, test_scorers, test_view, tiny
 from tests.verifiers import endpoint
 
 nan = np.nan
@@ -60,6 +60,12 @@ def test_pairs_by_hand():
   assert got["length"] == pytest.approx((0 + .5 + 1 + 1 + 0) / 5)
   assert got["own"] == pytest.approx((-1 - 1) / 2)
   assert got["top"] == pytest.approx((1 + .5 + 0 + 1) / 4) and "order" not in got
+
+
+def test_a_scorer_that_likes_a_format():
+  rows = rated.read([pair("a", "**b**"), pair("- a", "b"), pair("a", "b")])
+  got = judging.measure_pairs(Rule(lambda t: "*" in t or "-" in t), rows)
+  assert got["format"]["mean"] == .5  # -1 (0 - 1) and 1 (1 - 1), of two whose formats differ.
 
 
 def test_a_judge_that_prefers_a_place():
@@ -149,11 +155,25 @@ def command(tmp_path, rows, *words):
 ROWS = [dict(prompt="1", chosen="2a", rejected="b"), dict(prompt="3", chosen="c", rejected="12;3b")]
 
 
-@pytest.mark.parametrize("name, changes", [
-    ("head", {}), ("likely", dict(kind="probability")), ("ratio", dict(kind="implicit")),
-    ("asked", dict(kind="yes_no", question="?", yes="Y", no="N"))])
-def test_scorers_of_all_kinds_score_texts_as_a_run_does(folder, name, changes):
-  """Scores of texts, alone and in batches of other lengths, are those of forward passes."""
+def test_scorers_of_all_kinds_score_texts_as_a_run_does(folder):
+  """The scores that rewards read of completions with EOS."""
+  names = [f"scorers.{name}" for name in test_scorers.KINDS]
+  c = test_scorers.config_of(folder, test_scorers.KINDS, dict(
+      test_scorers.ENSEMBLE, verifier__scores=tuple(names)), eval__batch=8)
+  run = build.build(c)
+  prompts, texts, t = run.prompts.take(8), test_scorers.TEXTS, run.texts.tokenizer
+  rollouts = stages.rollouts(run, prompts, [[*t.encode(x), t.end_id] for x in texts], 8)
+  scored = stages.score(run, run.init(), rollouts, np.float32([1, 0, 0, 1] * 8), prompts)
+  for e, name in enumerate(test_scorers.KINDS):
+    judge = build_judging.build_judge(c.copy_and_resolve_references(), [], name)
+    got_N = judge.score([p for p in prompts for _ in range(4)], texts)
+    np.testing.assert_allclose(got_N, scored.batch.scores_BE[:, e], atol=1e-5, err_msg=name)
+    assert np.std(got_N) > 1e-4
+
+
+@pytest.mark.parametrize("name", test_scorers.KINDS)
+def test_scores_do_not_depend_on_the_batch(folder, name):
+  """Alone and in batches of other lengths; steps; texts that the tokenizer does not have."""
   c = tiny.config(folder, rollouts__step_separator=";", rollouts__bucket=8, eval__batch=8)
   path = str(folder / ("text" if name in ("ratio", "asked") else "head"))
   with c.unlocked(): c.scorers = {name: dict(test_scorers.KINDS[name], path=path)}
