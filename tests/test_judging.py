@@ -63,7 +63,7 @@ def test_pairs_by_hand():
 
 
 def test_a_scorer_that_likes_a_format():
-  rows = rated.read([pair("a", "**b**"), pair("- a", "b"), pair("a", "b")])
+  rows = rated.read([pair("a longer one", "**b**"), pair("- a", "a longer one"), pair("a", "b")])
   got = judging.measure_pairs(Rule(lambda t: "*" in t or "-" in t), rows)
   assert got["format"]["mean"] == .5  # -1 (0 - 1) and 1 (1 - 1), of two whose formats differ.
 
@@ -90,6 +90,13 @@ def test_attacks_win_where_length_and_format_count():
   assert got["consistency/quoted"] == 1
   changed = Rule(lambda t: len(t) * (-1 if '"' in t else 1))
   assert means(judging.measure_attacks(changed, rows))["consistency/quoted"] == 0
+
+
+def test_verdicts_that_are_unknown_are_no_acceptance():
+  rows = rated.read([pair("a", "b"), pair("c", "d")])
+  rule = Rule(lambda t: nan if t == "Solution" else .25, threshold=.5)
+  got = judging.measure_attacks(rule, rows)
+  assert got["accepted"]["mean"] == 0 and got["accepted"]["prompts"] == 2
 
 
 def test_wordings_of_a_pair():
@@ -284,6 +291,7 @@ def test_verifiers_of_one_verdict_and_of_steps(tmp_path):
       "verifier.judge.url=http://127.0.0.1:1/"], "row 0 has no `answer`, which judge.chat reads"),
     ([pair("a", "b")], ["judge=judge.pairs", "verifier.judge.model=m", "verifier.judge.retries=0",
       "verifier.judge.url=http://127.0.0.1:1/"], "judge.pairs: none of its numbers is known: .+"),
+    ([pair("a", "b", split=x) for x in ("raw", "filtered")], [], "it has the splits .*; name one"),
     ([pair("a", "b")], ["attacks=many"], "attacks='many': a number of rows"),
     ([pair("a", "b")], ["scorer=nowhere"], "scorer='nowhere': no model, and no section"),
     ([pair("a", "b")], ["columns.prompt=q"], "columns.prompt='q': rows: row 0 has"),

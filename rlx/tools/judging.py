@@ -19,7 +19,7 @@ import json
 import math
 import os
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ def evaluate_judge(config: keys.Config, workdir: str | os.PathLike, *, rows: Any
     own: name of the model that judges, as the columns of models have it, to measure how much it
       prefers its own texts.
     attacks: number of pairs with which answers that say nothing, padded ones and reworded ones are
-      tried; 0: none. Each takes 8 further comparisons, and 11 verdicts of a judge that gives them.
+      tried; 0: none. Each takes 8 further comparisons, and 10 verdicts of a judge that gives them.
     limit: reads the first rows only.
     columns: {name of a column: what the rows call it}.
   Returns:
@@ -59,10 +59,8 @@ def evaluate_judge(config: keys.Config, workdir: str | os.PathLike, *, rows: Any
     if text is not None and not str(text).isdigit():
       raise ValueError(f"{name}={text!r}: a number of rows.")
   if rows is None: raise ValueError("rlx evaluate scorer=... or judge=...: rows=FILE is needed.")
-  splits = io_rows.find_splits(rows, "rows")
-  split = next((s for s in ("test", *splits) if s in splits), None)
-  given = rated.read(itertools.islice(io_rows.rows(rows, split, "rows"),
-                                      None if limit is None else int(limit)), columns)
+  given = rated.read(itertools.islice(_open_rows(rows), None if limit is None else int(limit)),
+                     columns)
   judge_ = build_judging.build_judge(config, [x.prompt for x in given], scorer, judge)
   check(judge_, given, own)
   try:
@@ -80,6 +78,21 @@ def evaluate_judge(config: keys.Config, workdir: str | os.PathLike, *, rows: Any
   for name in ["judging.json"] + ["judging.png"] * curves.draw_judging(
       folder / "judging.png", result): print(f"  {folder / name}")
   return result
+
+
+def _open_rows(rows: Any) -> Iterator[Mapping[str, Any]]:
+  """The rows of a source, of its split test or its only one.
+
+  Raises:
+    ValueError: it has several others; one line.
+  """
+  if not isinstance(rows, str | os.PathLike | Mapping) and not hasattr(rows, "itertuples"):
+    rows = list(rows)
+  splits = io_rows.find_splits(rows, "rows")
+  if len(splits) > 1 and "test" not in splits:
+    raise ValueError(f"rows={str(rows)!r:.80}: it has the splits {splits}; name one, or several as "
+                     "hf:OWNER/NAME::SPLIT+SPLIT.")
+  return io_rows.rows(rows, "test" if "test" in splits else next(iter(splits), None), "rows")
 
 
 def check(judge: judging.Judge, rows: Sequence[rated.Rated], own: str | None = None) -> None:
@@ -128,8 +141,9 @@ def measure_pairs(judge: judging.Judge, rows: Sequence[rated.Rated],
     first_N = second_N = p_N
   p_N = (first_N + second_N) / 2
   right_N = np.where(np.isnan(p_N), np.nan, (p_N > 0.5) + 0.5 * judge.compares * (p_N == 0.5))
+  places = [np.flatnonzero(row_N == i) for i in range(len(rows))]
   by_row = lambda value_N: np.array([accuracy.mean(v[~np.isnan(v)]) for v in (
-      value_N[row_N == i] for i in range(len(rows)))])
+      value_N[place] for place in places)])
   metrics: Metrics = {"accuracy": _interval(right_P := by_row(right_N)),
                       "ties": _interval(by_row(np.where(np.isnan(p_N), np.nan, p_N == 0.5)))}
   metrics["unknown"] = _interval(np.isnan(p_N).astype(float))
@@ -147,7 +161,6 @@ def measure_pairs(judge: judging.Judge, rows: Sequence[rated.Rated],
             [m for m, g in zip(x.models, x.gold) if g],
             [m for m, g in zip(x.models, x.gold) if not g])] for x in rows])
   wanted = ["order", "inconsistent"] * judge.compares + ["length", "format"] + ["own"] * bool(own)
-  places = [np.flatnonzero(row_N == i) for i in range(len(rows))]
   def bias(name: str, chosen: np.ndarray) -> float:
     part = np.concatenate([places[i] for i in chosen])
     return verifier.measure_biases(first_N[part], second_N[part], np.ones(len(part)),
@@ -167,7 +180,7 @@ def measure_attacks(judge: judging.Judge, rows: Sequence[rated.Rated]) -> Metric
   """How often answers that say nothing, or nothing more, win against the better completion.
 
     null/K           constant answers; `null` is that of the one that wins most often
-    repeated, listed the completion itself, made longer or formatted; 1/2 without a bias
+    repeated, listed the completion itself, made longer or formatted; above 1/2 is a bias
     accepted         of judges that give verdicts: how often the text without content is accepted
                      that is accepted most often (`evals.verifier.MASTER_KEYS`)
     consistency/NAME whether the pair has the same winner where both completions are reworded
@@ -182,9 +195,9 @@ def measure_attacks(judge: judging.Judge, rows: Sequence[rated.Rated]) -> Metric
   metrics = {"null": max(nulls.values(), key=lambda x: np.nan_to_num(x["mean"], nan=-1.0)), **nulls}
   metrics |= {name: win([change(t) for t in good]) for name, change in rewordings.PADDED.items()}
   if not judge.compares and judge.threshold > 0:
-    rates = verifier.false_positive_rates(judge.score, prompts)
-    metrics["accepted"] = _interval(1.0 * (judge.score(
-        prompts, [max(rates, key=lambda t: np.nan_to_num(rates[t]))] * len(rows)) > 0.5))
+    verdicts = [judge.score(prompts, [text] * len(rows)) for text in verifier.MASTER_KEYS]
+    metrics["accepted"] = max((_interval(np.where(np.isnan(v), np.nan, v > 0.5)) for v in verdicts),
+                              key=lambda x: np.nan_to_num(x["mean"], nan=-1.0))
   plain_N = _winner(np.mean(_prefer(judge, list(zip(prompts, good, bad))), axis=0))
   for name, change in rewordings.REWORDED.items():
     asked = [(p, change(a), change(b)) for p, a, b in zip(prompts, good, bad)]
