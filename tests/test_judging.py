@@ -7,11 +7,11 @@ import pytest
 
 import rlx
 from rlx import build, cli
-from rlx.build import judging as build_judging
+from rlx.build import measuring as build_measuring
 from rlx.core import records
 from rlx.evals import verifier
 from rlx.prompts import rated
-from rlx.stages import judging as judging_stage
+from rlx.stages import measuring
 from rlx.tools import judging, view
 from tests import stages, test_scorers, test_view, tiny
 from tests.verifiers import endpoint
@@ -20,7 +20,7 @@ nan = np.nan
 folder = test_scorers.written  # A policy, and models with and without a head.
 
 
-class Rule(judging_stage.Judge):
+class Rule(measuring.Judge):
   """Scores by a function of the text; with a bonus for a place it compares in both orders."""
 
   def __init__(self, fn, bonus=None, threshold=0.0):
@@ -172,7 +172,7 @@ def test_scorers_of_all_kinds_score_texts_as_a_run_does(folder):
   rollouts = stages.rollouts(run, prompts, [[*t.encode(x), t.end_id] for x in texts], 8)
   scored = stages.score(run, run.init(), rollouts, np.float32([1, 0, 0, 1] * 8), prompts)
   for e, name in enumerate(test_scorers.KINDS):
-    judge = build_judging.build_judge(c.copy_and_resolve_references(), [], name)
+    judge = build_measuring.build_judge(c.copy_and_resolve_references(), [], name)
     got_N = judge.score([p for p in prompts for _ in range(4)], texts)
     np.testing.assert_allclose(got_N, scored.batch.scores_BE[:, e], atol=1e-5, err_msg=name)
     assert np.std(got_N) > 1e-4
@@ -184,7 +184,7 @@ def test_scores_do_not_depend_on_the_batch(folder, name):
   c = tiny.config(folder, rollouts__step_separator=";", rollouts__bucket=8, eval__batch=8)
   path = str(folder / ("text" if name in ("ratio", "asked") else "head"))
   with c.unlocked(): c.scorers = {name: dict(test_scorers.KINDS[name], path=path)}
-  judge = build_judging.build_judge(c, [], name)
+  judge = build_measuring.build_judge(c, [], name)
   with pytest.raises(ValueError, match="p: The tokenizer cannot encode"):
     judge.check([records.Prompt("p", "1")], ["It depends."])
   rows = rated.read(ROWS)

@@ -24,13 +24,13 @@ from typing import Any
 
 import numpy as np
 
-from rlx.build import judging as build_judging, keys
+from rlx.build import keys, measuring as build_measuring
 from rlx.evals import (
     accuracy, best_of_n, calibration, overoptimization, reward_bench, reward_model, rewordings,
     step_errors, verifier)
 from rlx.io import curves, report, rows as io_rows
 from rlx.prompts import rated
-from rlx.stages import judging
+from rlx.stages import measuring
 
 Metrics = dict[str, dict[str, float]]
 
@@ -43,7 +43,7 @@ def evaluate_judge(config: keys.Config, workdir: str | os.PathLike, *, rows: Any
 
   Args:
     rows: a source of rows (rlx/io/rows.py).
-    scorer, judge: see `build.judging.build_judge`.
+    scorer, judge: see `build.measuring.build_judge`.
     own: name of the model that judges, as the columns of models have it, to measure how much it
       prefers its own texts.
     attacks: number of pairs with which answers that say nothing, padded ones and reworded ones are
@@ -61,7 +61,7 @@ def evaluate_judge(config: keys.Config, workdir: str | os.PathLike, *, rows: Any
   if rows is None: raise ValueError("rlx evaluate scorer=... or judge=...: rows=FILE is needed.")
   given = rated.read(itertools.islice(_open_rows(rows), None if limit is None else int(limit)),
                      columns)
-  judge_ = build_judging.build_judge(config, [x.prompt for x in given], scorer, judge)
+  judge_ = build_measuring.build_judge(config, [x.prompt for x in given], scorer, judge)
   check(judge_, given, own)
   try:
     result = dict(judged=scorer or judge, rows=str(rows)[:200], kind=given[0].kind,
@@ -95,7 +95,7 @@ def _open_rows(rows: Any) -> Iterator[Mapping[str, Any]]:
   return io_rows.rows(rows, "test" if "test" in splits else next(iter(splits), None), "rows")
 
 
-def check(judge: judging.Judge, rows: Sequence[rated.Rated], own: str | None = None) -> None:
+def check(judge: measuring.Judge, rows: Sequence[rated.Rated], own: str | None = None) -> None:
   """Refuses rows that do not fit what is judged.
 
   Raises:
@@ -110,7 +110,7 @@ def check(judge: judging.Judge, rows: Sequence[rated.Rated], own: str | None = N
                      f"are {sorted({m for x in rows for m in x.models if m})!s:.200}.")
 
 
-def measure(judge: judging.Judge, rows: Sequence[rated.Rated], own: str | None = None,
+def measure(judge: measuring.Judge, rows: Sequence[rated.Rated], own: str | None = None,
             attacks: int = 100) -> dict[str, Any]:
   """Asks a judge about rows, which are of one kind; returns figures for `evaluate_judge`."""
   if rows[0].kind == "steps": return dict(metrics=measure_steps(judge, rows))
@@ -123,7 +123,7 @@ def measure(judge: judging.Judge, rows: Sequence[rated.Rated], own: str | None =
       if any(key.partition("/")[0] == name for key in metrics)})
 
 
-def measure_pairs(judge: judging.Judge, rows: Sequence[rated.Rated],
+def measure_pairs(judge: measuring.Judge, rows: Sequence[rated.Rated],
                   own: str | None = None) -> Metrics:
   """{"accuracy", "accuracy/SUBSET", "ties", "top", a bias, ...}: each with its interval over rows.
 
@@ -176,7 +176,7 @@ def measure_pairs(judge: judging.Judge, rows: Sequence[rated.Rated],
 _RESAMPLES = 200  # Of biases, each of which takes as long as the rows are many.
 
 
-def measure_attacks(judge: judging.Judge, rows: Sequence[rated.Rated]) -> Metrics:
+def measure_attacks(judge: measuring.Judge, rows: Sequence[rated.Rated]) -> Metrics:
   """How often answers that say nothing, or nothing more, win against the better completion.
 
     null/K           constant answers; `null` is that of the one that wins most often
@@ -207,7 +207,7 @@ def measure_attacks(judge: judging.Judge, rows: Sequence[rated.Rated]) -> Metric
   return metrics
 
 
-def measure_steps(judge: judging.Judge, rows: Sequence[rated.Rated]) -> Metrics:
+def measure_steps(judge: measuring.Judge, rows: Sequence[rated.Rated]) -> Metrics:
   """{"f1", "f1/SUBSET", "erroneous/...", "correct/..."} of first wrong steps, as ProcessBench.
 
   "f1/tuned" has the threshold that is best on the other half of the problems. With several subsets
@@ -243,7 +243,7 @@ def measure_steps(judge: judging.Judge, rows: Sequence[rated.Rated]) -> Metrics:
   return metrics | dict(unknown=_interval(1.0 - is_known_B))
 
 
-def measure_gold(judge: judging.Judge, rows: Sequence[rated.Rated]) -> dict[str, Any]:
+def measure_gold(judge: measuring.Judge, rows: Sequence[rated.Rated]) -> dict[str, Any]:
   """Best-of-n curves, the order within groups, calibration, and the curve along KL."""
   scores, golds = _score_groups(judge, rows), [np.array(x.gold) for x in rows]
   pairs = [_compare_all(s, g) for s, g in zip(scores, golds)]
@@ -287,14 +287,14 @@ def _of_groups(fn: Callable, p_B: np.ndarray, outcome_B: np.ndarray, group_B: np
   return fn(p_B[rows], outcome_B[rows])
 
 
-def _score_groups(judge: judging.Judge, rows: Sequence[rated.Rated]) -> list[np.ndarray]:
+def _score_groups(judge: measuring.Judge, rows: Sequence[rated.Rated]) -> list[np.ndarray]:
   """The scores of each row's texts."""
   scores = judge.score([x.prompt for x in rows for _ in x.texts],
                        [t for x in rows for t in x.texts])
   return np.split(scores, np.cumsum([len(x.texts) for x in rows])[:-1])
 
 
-def _prefer(judge: judging.Judge, asked: Sequence[tuple[Any, str, str]]
+def _prefer(judge: measuring.Judge, asked: Sequence[tuple[Any, str, str]]
             ) -> tuple[np.ndarray, np.ndarray]:
   return judge.prefer(*map(list, zip(*asked)))
 

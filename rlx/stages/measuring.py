@@ -1,7 +1,7 @@
 """What judges completions that are given as texts: a frozen model, or a verifier.
 
 Both give a number for a completion, a preference between two, and numbers for the steps of one;
-rlx/build/judging.py makes them from a config.
+rlx/build/measuring.py makes them from a config.
 """
 import abc
 import contextlib

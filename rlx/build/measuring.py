@@ -12,11 +12,11 @@ from rlx.build import (
 from rlx.core import records
 from rlx.io import hub, weights
 from rlx.learner import sharding
-from rlx.stages import host_fields, judging, outcomes, passes as passes_lib
+from rlx.stages import host_fields, measuring, outcomes, passes as passes_lib
 
 
 def build_judge(c: keys.Config, prompts: Sequence[records.Prompt], scorer: str | None = None,
-                judge: str | None = None) -> judging.Judge:
+                judge: str | None = None) -> measuring.Judge:
   """A scorer, or a judge of completions of these prompts.
 
   Args:
@@ -47,7 +47,7 @@ def _name_scorer(c: keys.Config, scorer: str) -> str:
   return f"{host_fields.SCORERS}given"
 
 
-def scorer_of(c: keys.Config, section: str) -> judging.ScorerJudge:
+def scorer_of(c: keys.Config, section: str) -> measuring.ScorerJudge:
   """The ScorerJudge of a section scorers.NAME, with the model's own tokenizer.
 
   Raises:
@@ -87,13 +87,13 @@ def scorer_of(c: keys.Config, section: str) -> judging.ScorerJudge:
   state = records.TrainState(
       step=0, policy=None, policy_opt=None, kl_coef=None,
       reference=placed.pop("policy", None), frozen_models=placed)
-  return judging.ScorerJudge(
+  return measuring.ScorerJudge(
       options, state, build_prompts.texts_of(c, tokenizer), section, rows, c.rollouts.bucket,
       config.max_positions)
 
 
 def verifier_of(c: keys.Config, path: str,
-                prompts: Sequence[records.Prompt]) -> judging.VerifierJudge:
+                prompts: Sequence[records.Prompt]) -> measuring.VerifierJudge:
   """The VerifierJudge of a verifier at a path, such as judge.pairs/NAME.
 
   Judges of pairs are asked in one order at a time, about two completions alone.
@@ -122,6 +122,6 @@ def verifier_of(c: keys.Config, path: str,
         raise ValueError(f"{without} has no `answer`, which {path} reads as {{reference}}; add it, "
                          "set a verifier.judge.template without {reference}, or use judge.pairs.")
   has_items = path == c.verifier.by_item or form == "judge.rubric"
-  return judging.VerifierJudge(
+  return measuring.VerifierJudge(
       outcomes.Verifiers(pool, (), path if has_items else None), pool, path,
       c.rollouts.step_separator or "\n", compares, by_prefix=path.startswith("judge."))
