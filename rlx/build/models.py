@@ -44,7 +44,7 @@ def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding
           f"{name}.path={path!r}: its table has {own_config.vocab_size} rows, that of "
           f"model.path={c.model.path!r} {config.vocab_size}; {_OF_DRAWN[name]} compares drawn "
           "tokens only, which both have.")
-    if name.startswith("scorers."): _check_scorer(c, name, own_config, own_tokenizer, tokenizer)
+    if name.startswith("scorers."): check_scorer(c, name, own_config, own_tokenizer, tokenizer)
     models[name] = adapted(own_config, path), own
   if c.train_scorer.labels is not None and c.train_scorer.head != "yes_no":
     kind, (own_config, own) = c.train_scorer.head, models["prm"]
@@ -100,8 +100,16 @@ def _ask(part: keys.Config, section: str, tokenizer: tokenizer_io.Tokenizer) -> 
   return passes_lib.Scorer("yes_no", tuple(ids["question"]), (*ids["yes"], *ids["no"]))
 
 
-def _check_scorer(c: keys.Config, section: str, config: transformer.DecoderConfig,
-                  own: tokenizer_io.Tokenizer, tokenizer: tokenizer_io.Tokenizer) -> None:
+def check_question(name: str, part: keys.Config) -> None:
+  """Refuses a scorer of kind yes_no without a question, and another one with it."""
+  if (part.kind == "yes_no") != (part.question is not None):
+    raise ValueError(f"scorers.{name}.question={part.question!r}: " + (
+        "a text, which asks whether the completion is right, with kind='yes_no'."
+        if part.question is None else f"None with kind={part.kind!r}; yes_no asks it."))
+
+
+def check_scorer(c: keys.Config, section: str, config: transformer.DecoderConfig,
+                 own: tokenizer_io.Tokenizer, tokenizer: tokenizer_io.Tokenizer) -> None:
   """Refuses a model that cannot score as its kind says, or reads prompts in another form."""
   part, key = read_scorers(c)[section.partition(".")[2]], f"{section}.kind"
   if (part.kind in ("head", "probability")) != config.has_head:

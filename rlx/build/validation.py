@@ -297,10 +297,7 @@ def _check_scorers(c: keys.Config, methods: methods_lib.Methods) -> None:
     if f"scorers.{name}" not in (path for _, path in named):
       raise ValueError(f"scorers.{name}: verifier.scores and verifier.steps do not name it; drop "
                        f"it or add 'scorers.{name}' to verifier.scores.")
-    if (part.kind == "yes_no") != (part.question is not None):
-      raise ValueError(f"scorers.{name}.question={part.question!r}: " + (
-          "a text, which asks whether the completion is right, with kind='yes_no'."
-          if part.question is None else f"None with kind={part.kind!r}; yes_no asks it."))
+    build_models.check_question(name, part)
   if readers := methods.find_readers("token_scores_BT"):
     first = (*c.verifier.scores, "scorers.NAME")[0]
     if not host_fields.is_scorer(first):
