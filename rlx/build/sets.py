@@ -42,7 +42,8 @@ def list_sets() -> dict[str, PublicSet]:
 
 
 def find_set(source: Any, key: str = "prompts.source") -> PublicSet | None:
-  """The public set that a source names, in any spelling such as DAPO-17k; None: it is another one.
+  """The public set that a source names, in any spelling such as DAPO-17k, or what judging:FILE
+  stands for, which has a reader of its own, too; None: it is another one.
 
     >>> find_set("DAPO-17k").dataset
     'dapo_17k'
@@ -52,6 +53,8 @@ def find_set(source: Any, key: str = "prompts.source") -> PublicSet | None:
   Raises:
     ValueError: it looks like the name of a set, and is none; one line with all names.
   """
+  if isinstance(source, str) and source.startswith("judging:"):
+    return PublicSet(source, "judging", "train", "test")
   is_name = isinstance(source, str) and re.fullmatch(r"[A-Za-z][\w .-]*", source)
   if not is_name or source in io_rows.KINDS or pathlib.Path(source).suffix[1:] in io_rows.KINDS:
     return None
