@@ -1,4 +1,4 @@
-"""Judging as a task: prompts from stored completions, verdicts, hostile replies, votes and p(yes)."""
+"""Judging as a task: prompts from stored completions, verdicts, hostile replies, votes, p(yes)."""
 import dataclasses
 import json
 
@@ -31,7 +31,8 @@ def row(question, completion, verdict, **more):
 ROWS = [row("a", "1", 1), row("a", "2", 0), row("a", "3", 0.2), row("a", "4", True),
         row("b", "1", 0), row("b", "2", 0.0), row("c", "1", None), row("c", "2", 0.5),
         row("c", "2", 1), row("d", "1", 1), row("d", "1", 0)]
-STEPS = [dict(problem="p", steps=["x", "y", "z"], label=1), dict(problem="p", steps=["x"], label=-1),
+STEPS = [dict(problem="p", steps=["x", "y", "z"], label=1),
+         dict(problem="p", steps=["x"], label=-1),
          dict(problem="q", completion="u;v;w", values=[0.5, 0, 0.0]),
          dict(problem="q", completion="u;v", values=[1, 1], label=None),
          dict(problem="q", completion="k;", values=[None])]
@@ -49,7 +50,8 @@ def made(rows, split="train", is_asked=True, **columns):
 def test_right_or_wrong():
   prompts, dropped = made(ROWS)
   # The verdict 0.2 is wrong; c 2 is first unsure, and then right; d 1 stands twice.
-  assert [(p.meta["judged"]["question"], p.meta["judged"]["answer"], p.answer) for p in prompts] == [
+  read = lambda p: (p.meta["judged"]["question"], p.meta["judged"]["answer"], p.answer)
+  assert list(map(read, prompts)) == [
       ("a", "1", "yes"), ("a", "2", "no"), ("a", "3", "no"), ("a", "4", "yes"), ("b", "1", "no"),
       ("b", "2", "no"), ("c", "2", "yes"), ("d", "1", "yes")]
   assert dropped == {"without a verdict": 1, "with a verdict of 1/2": 1, "repeated completions": 1}
@@ -210,7 +212,8 @@ def load_prompts(c, alphabet=ALPHABET):
 def test_no_question_is_in_both_splits(folder, tmp_path):
   train, held_out = load_prompts(config_of(folder))
   asked = [{p.meta["judged"]["question"] for p in x} for x in (train, held_out)]
-  assert not asked[0] & asked[1] and len(asked[0] | asked[1]) > 20 and len(train) == 2 * len(asked[0])
+  assert not asked[0] & asked[1] and len(asked[0] | asked[1]) > 20
+  assert len(train) == 2 * len(asked[0])
   # Files and columns that hold out completions and no questions are repaired.
   for i, split in enumerate(("train", "test")):
     (tmp_path / f"{split}.jsonl").write_text("".join(
@@ -240,10 +243,11 @@ def test_the_name_of_the_source_sets_its_reader(folder, capsys):
   assert (moved.prompts.source, moved.prompts.dataset) == (source, "judging")
   (folder / "config.py").write_text(
       "from tests import tiny, test_judging\nimport pathlib\n"
-      f"def get_config(): return tiny.config(pathlib.Path({str(folder)!r}), prompts__max_tokens=8)\n")
+      f"folder = pathlib.Path({str(folder)!r})\n"
+      "def get_config(): return tiny.config(folder, prompts__max_tokens=8)\n")
   call, _ = cli.parse("data", str(folder / "config.py"), f"prompts.source={source}",
-                      "prompts.columns.template={question}{answer}?", "prompts.columns.reads=y=1 n=0",
-                      "prompts.columns.balanced=true", "validate=true")
+                      "prompts.columns.template={question}{answer}?",
+                      "prompts.columns.reads=y=1 n=0", "prompts.columns.balanced=true", "validate=true")
   call()
   shown = capsys.readouterr().out
   assert "judging.verdict" in shown and "a000?" in shown
@@ -305,3 +309,65 @@ def test_votes_and_intervals_by_question():
   assert got["balanced@4"]["mean"] == pytest.approx((.5 + 1) / 2)
   assert got["accuracy"]["prompts"] == 2  # Questions.
   assert got["label/c"] == dict(mean=.25, low=.25, high=.25, prompts=2)
+
+
+def test_steps_one_after_the_other():
+  """Of `label`, what follows the first error has no label; `values` say it of each step."""
+  rows = [dict(problem="p", steps=["x", "y", "z"], label=1),
+          dict(problem="q", completion="u;v;w", values=[.5, .3, .3], start=.6),
+          dict(problem="r", completion="u;v", values=[.5, 0], start=None)]
+  read = lambda **columns: [(p.meta["judged"]["answer"], p.answer) for p in made(
+      rows, form="step", separator=";", **columns)[0]]
+  first = [("x", "yes"), ("x;y", "no")]
+  assert read() == [*first, ("u", "yes"), ("u;v", "yes"), ("u;v;w", "yes"), ("u", "yes"),
+                    ("u;v", "no")]
+  # .5 >= .8 * .6, .3 < .8 * .5, .3 >= .8 * .3.
+  assert read(labels="relative") == [*first, ("u", "yes"), ("u;v", "no"), ("u;v;w", "yes")]
+
+
+def test_scores_of_several_answers():
+  rows = [row("q", x, v) for x, v in (("a", 1), ("b", 0.5), ("c", 0), ("d", 0), ("e", 1))]
+  (p,), _ = made(rows, form="scores", answers=3)
+  judged = p.meta["judged"]
+  assert len(judged["answers"]) == 3 and judged["answers"][int(p.answer) - 1] in ("a", "e")
+  assert set(judged["answers"]) & {"b", "c", "d"} and p.text.count("[answer ") == 3
+  def said(best, *others):
+    scores = [*others[:int(p.answer) - 1], best, *others[int(p.answer) - 1:]]
+    return "By rigour.\n" + "\n".join(
+        f"Verdict {judged['nonce']} {i}: {x}" for i, x in enumerate(scores, 1))
+  assert judging.ranking(p, said(9, 8, 1)) == 1 and judging.find_stated(p, said(9, 8, 1)) == p.answer
+  for text in (said(8, 8, 1), said(7, 8, 1), said(9, 8), said(9, 8, 11), said(9, 8, 1) + "\nok",
+               said(9, 8, 1) + f"\nVerdict {judged['nonce']} 4: 1", ""):
+    assert judging.ranking(p, text) == 0, text
+  _, dropped = made([row("q", "a", 1), row("q", "b", 1), row("r", "a", 0), row("r", "b", 1)],
+                    form="scores")
+  assert dropped == {"ties": 1}
+
+
+def test_both_completions_of_a_pair_are_scored():
+  rows = [row("q", x, v) for x, v in (("a", 1), ("b", 0), ("c", 0), ("d", 1))]
+  prompts, dropped = made(rows, form="score")
+  assert [p.answer for p in prompts] == ["better", "worse"] * 2
+  assert sorted(p.meta["judged"]["answer"] for p in prompts) == list("abcd")
+  ids = {p.id: p for p in prompts}
+  for p in prompts:
+    assert ids[p.meta["pair"]].meta["pair"] == p.id and p.verifier == "judging.score"
+    assert (p.meta["judged"]["answer"] in "ad") == (p.answer == "better")
+  nonce = prompts[0].meta["judged"]["nonce"]
+  assert judging.score(prompts[0], f"Fine.\nVerdict {nonce}: 7") == pytest.approx(0.7)
+  for text in ("7", f"Verdict {nonce}: 11", f"Verdict {nonce}: 7\nVerdict {nonce}: 8", ""):
+    assert judging.score(prompts[0], text) == 0, text
+
+
+def test_strengths_of_a_pair():
+  rows = [dict(prompt="q", chosen="x", rejected="y", strength=2)]
+  words = "A3=1 A2=0.833 A1=0.667 B1=0.333 B2=0.167 B3=0"
+  (p,), _ = made(rows, form="pair", strength="strength", reads=words, verifier="judging.side",
+                 template="{answer}{other}")
+  side, other = p.answer[0], "B" if p.answer[0] == "A" else "A"
+  assert p.answer == f"{side}2" and p.verifier == "judging.side"
+  assert [judging.side(p, x) for x in (f"{side}2", f"{side}3", f"{other}1", "A", "")] == [
+      1, 1, 0, 0, 0]
+  assert [judging.verdict(p, x) for x in (f"{side}2", f"{side}3")] == [1, 0]
+  with pytest.raises(ValueError, match="row 0: column 'strength': 4; 1, 2 or 3"):
+    made([dict(rows[0], strength=4)], form="pair", strength="strength")

@@ -114,15 +114,17 @@ def change_source(config: keys.Config, changes: Mapping[str, Any]) -> dict[str, 
   """Sets prompts.source before the other changes of a call, and returns these.
 
   What belongs to the config's former source does not stay: with the name of a public set its
-  reader, columns, options and splits; with another source the options that it does not take.
+  reader, columns, options and splits, except from one file of judged completions to another; with
+  another source the options that it does not take.
   """
   rest = dict(changes)
   if not isinstance(rest.get("prompts.source"), str): return rest
   prompts, public = config.prompts, find_set(source := rest.pop("prompts.source"))
   with config.unlocked():
     prompts.source = source if public is None else public.source
+    is_kept = public and public.dataset == prompts.dataset == "judging"  # The form stays.
     if public: prompts.dataset, prompts.split, config.eval.split = public[1:]
-    if public: prompts.columns, prompts.options = {}, {}
+    if public and not is_kept: prompts.columns, prompts.options = {}, {}
     else: prompts.options = _take_options(prompts)
   return rest
 

@@ -1,7 +1,7 @@
 """What a policy's judgements of completions are worth: verdicts, votes and p(yes).
 
-Prompts of the data set `judging` are judged by the policy of a run; `rlx evaluate` adds the result to
-its metrics.
+Prompts of the data set `judging` are judged by the policy of a run; `rlx evaluate` adds the result
+to its metrics.
 """
 import dataclasses
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from rlx.verifiers import judging
 
 def measure(run: build.Run, state: records.TrainState, prompts: Sequence[records.Prompt],
             texts: Sequence[str]) -> dict[str, Any]:
-  """The metrics of `judgements.measure` of the prompts that judge, as "judging/METRIC"; {} without any.
+  """The metrics of `judgements.measure` of the prompts that judge, as "judging/METRIC".
 
   Where the verdict is one of two words, there are p(yes) without reasons ("p_yes") and the mean of
   it behind the reasons of each reply that states a verdict ("p_yes_reasoned").

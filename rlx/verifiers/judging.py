@@ -1,8 +1,11 @@
 """Judging as a task of the policy: what it is asked, and whether its verdict is the label.
 
   verdict      is the answer right?                      yes | no, or other words
-  pair         which of two answers is better?           A | B
+  pair         which of two answers is better?           A | B, or A3 ... B3 with its strength
   first_error  which step is the first wrong one?        none | 1 | 2 | ...
+  step         is the last step right?                   yes | no
+  scores       how good are several answers?             a score of each (`ranking`)
+  score        how good is an answer?                    a score (`score`)
 
 The data set `judging` (rlx/prompts/datasets/judging.py) makes the prompts, whose meta["judged"] has
 the judged texts; `ask` writes the requests. Requests, nonces and the reading of replies are those
@@ -19,7 +22,13 @@ from rlx.verifiers import _replies, errors, judge, thoughts
 
 if TYPE_CHECKING: from rlx.core import records
 
-_WORDS = dict(verdict="yes_no", pair="A=1 B=0 tie=0.5")
+# {form: how its verdict is read; None: by the number of steps}
+_READS = dict(verdict="yes_no", step="yes_no", pair="A=1 B=0 tie=0.5", first_error=None,
+              scores=r"(?i)verdict {nonce} {item}: (\d{1,2})",
+              score=r"(?i)verdict {nonce}: (\d{1,2})")
+_FULL = dict(scores=10.0, score=10.0)  # The number that means 1.
+_CLOSE = 5e-3     # A word has few digits of the score that it stands for.
+_SLOTS = dict(pair=("answer", "other"), first_error=("items", "answer"), scores=("items",))
 
 
 def ask(rows: "Iterable[records.Prompt | records.Dropped]"
@@ -49,6 +58,49 @@ def verdict(prompt: "records.Prompt", text: str) -> float:
   return float(find_stated(prompt, text) == prompt.answer.lower())
 
 
+def side(prompt: "records.Prompt", text: str) -> float:
+  """1.0 if the verdict prefers the answer of a pair that the label does, by whatever strength.
+
+  Source: Think-RM (Hong et al. 2025, arXiv:2505.16265). Differs from the paper: its reward of a
+  strength that is not the label is not known to us; here it is 1 on the same side, and `verdict`
+  pays the same strength alone.
+  """
+  judged, reads = _read_judged(prompt)
+  words = _replies.words_of(reads) or {}
+  if (stated := find_stated(prompt, text)) is None: return 0.0
+  return float((words[stated] - 0.5) * (words[prompt.answer.lower()] - 0.5) > 0)
+
+
+def ranking(prompt: "records.Prompt", text: str) -> float:
+  """1.0 if the best answer alone has the highest of the scores that a reply states.
+
+    1[S_best > S_j for all j != best]
+
+  Source: the rule of Self-Principled Critique Tuning, Liu et al. 2025, arXiv:2504.02495. Differs
+  from the paper: its reward is 1 or -1; a reply that leaves an answer out has none.
+  """
+  best = int(prompt.answer) - 1
+  scores = find_scores(prompt, text)
+  return float(bool(scores) and all(
+      x < scores[best] for i, x in enumerate(scores) if i != best))
+
+
+def score(prompt: "records.Prompt", text: str) -> float:
+  """The score in [0, 1] that a reply states; 0.0 if it states none, or 0."""
+  return (find_scores(prompt, text) or [0.0])[0]
+
+
+def find_scores(prompt: "records.Prompt", text: str) -> list[float]:
+  """The scores in [0, 1] of the answers of a prompt; [] if one is not stated, or stated twice."""
+  judged, reads = _read_judged(prompt)
+  numbers = range(1, len(judged["answers"]) + 1) if judged["form"] == "scores" else None
+  try:
+    scores = _replies.parse(_reply(prompt, text), reads, _FULL[judged["form"]], numbers)
+  except errors.Unknown:
+    return []
+  return [] if any(x != x for x in scores) else scores
+
+
 def find_stated(prompt: "records.Prompt", text: str) -> str | None:
   """The verdict that a reply states, in lower case; None if it states none, or several.
 
@@ -56,18 +108,20 @@ def find_stated(prompt: "records.Prompt", text: str) -> str | None:
     >>> import types
     >>> meta = {"judged": {"form": "pair", "nonce": "5e0c"}}
     >>> prompt = types.SimpleNamespace(answer="A", meta=meta)
-    >>> judging.find_stated(prompt, "The second one is off by one.\\nVerdict 5e0c: A")
+    >>> judging.find_stated(prompt, "The second one is off by one.\nVerdict 5e0c: A")
     'a'
     >>> judging.find_stated(prompt, "Verdict: A") is None
     True
   """
   judged, reads = _read_judged(prompt)
-  reply = _replies.Reply(thoughts.behind(text, prompt), judged.get("nonce"))
+  if judged["form"] == "scores":
+    scores = find_scores(prompt, text)
+    return str(1 + scores.index(max(scores))) if scores else None
   try:
-    score, = _replies.parse(reply, reads)
+    value, = _replies.parse(_reply(prompt, text), reads, _FULL.get(judged["form"], 1.0))
   except errors.Unknown:
     return None
-  return _name(score, reads)
+  return _name(value, reads)
 
 
 def find_sides(prompt: "records.Prompt") -> tuple[str, str] | None:
@@ -75,7 +129,7 @@ def find_sides(prompt: "records.Prompt") -> tuple[str, str] | None:
   number, or the number of a step."""
   judged, reads = _read_judged(prompt)
   words = _replies.words_of(reads)
-  if words is None or judged["form"] == "first_error": return None
+  if words is None or _READS[judged["form"]] is None: return None
   return max(words, key=words.__getitem__), min(words, key=words.__getitem__)
 
 
@@ -117,24 +171,29 @@ def inspect(prompts: "Sequence[records.Prompt]", unsafe: bool = False) -> list[t
   return [(why(p), None) for p in prompts]
 
 
-vars(verdict).update(is_bounded=True, inspect=inspect,
-                     state=lambda prompt: start_verdict(prompt) + prompt.answer)
+for _fn in (verdict, side, ranking, score): vars(_fn).update(is_bounded=True, inspect=inspect)
+for _fn in (verdict, side):
+  vars(_fn)["state"] = lambda prompt: start_verdict(prompt) + prompt.answer
 
 
 def _read_judged(prompt) -> tuple[Mapping[str, Any], Any]:
   """(meta["judged"], the format of its verdict: a text, or {word: score})."""
   judged = prompt.meta.get("judged")
-  if not isinstance(judged, Mapping) or judged.get("form") not in (*_WORDS, "first_error"):
+  if not isinstance(judged, Mapping) or judged.get("form") not in _READS:
     raise errors.Unknown("meta['judged'] is missing; prompts.source=judging:FILE makes it")
-  if judged["form"] == "first_error":
+  if _READS[judged["form"]] is None:
     return judged, dict(none=-1.0) | {str(n): n - 1.0 for n in range(1, len(judged["steps"]) + 1)}
-  return judged, judged.get("reads") or _WORDS[judged["form"]]
+  return judged, judged.get("reads") or _READS[judged["form"]]
 
 
-def _name(score, reads):
+def _reply(prompt, text):
+  return _replies.Reply(thoughts.behind(text, prompt), prompt.meta["judged"].get("nonce"))
+
+
+def _name(value, reads):
   """The class of a score: its first word, or the number."""
   words = _replies.words_of(reads)
-  return f"{score:g}" if words is None else next(w for w, x in words.items() if x == score)
+  return f"{value:g}" if words is None else next(w for w, x in words.items() if x == value)
 
 
 def _ask(prompt):
@@ -142,20 +201,22 @@ def _ask(prompt):
   form, more = judged["form"], {k: judged.get(k, "") for k in ("answer", "other", "reference")}
   template = judged.get("template") or judge.TASKS[
       form + " by a reference" * (form == "verdict" and bool(more["reference"]))]
-  needed = dict(pair=("answer", "other"), first_error=("items",)).get(form, ("answer",))
-  if missing := [x for x in needed if f"{{{x}}}" not in template]:
-    raise ValueError(f"prompts.columns.template={template!r:.80}: a text with {{{missing[0]}}}, "
-                     f"which form={form!r} needs.")
+  slots = _SLOTS.get(form, ("answer",))
+  if (all if form == "pair" else any)(f"{{{x}}}" in template for x in slots) is False:
+    raise ValueError(f"prompts.columns.template={template!r:.80}: a text with "
+                     f"{' and '.join(f'{{{x}}}' for x in slots)}, which form={form!r} needs.")
   answer = _choose_word(judged, reads, prompt.answer)
-  steps, nonce = judged.get("steps", ()), None
+  listed, nonce = judged.get("steps") or judged.get("answers", ()), None
   if "{nonce}" in template:
     nonce = _replies.new_nonce(dataclasses.replace(prompt, answer=more["reference"]),
-                               more["answer"], more=(more["other"], *steps))
-  more["items"] = "\n".join(f"[step {n} {nonce}]\n{step}" if nonce else f"{n}. {step}"
-                            for n, step in enumerate(steps, 1))
+                               more["answer"], more=(more["other"], *listed))
+  what = "step" if form == "first_error" else "answer"
+  more["items"] = "\n".join(f"[{what} {n} {nonce}]\n{text}" if nonce else f"{n}. {text}"
+                            for n, text in enumerate(listed, 1))
   text = _replies.render(template, dict(more, question=prompt.text, nonce=nonce or ""))
   made = dataclasses.replace(prompt, text=text, answer=answer, meta=prompt.meta | dict(
-      label=answer, judged=dict(judged, question=prompt.text, **dict(nonce=nonce) if nonce else {})))
+      label=answer, judged=dict(judged, question=prompt.text) | (
+          dict(nonce=nonce) if nonce else {})))
   if (judgement := judged.get("judgement")) is None: return made
   # It was written without this nonce.
   plain = dataclasses.replace(prompt, answer=answer)
@@ -167,18 +228,19 @@ def _ask(prompt):
 def _choose_word(judged, reads, given):
   """The word of the format that stands for the label of a row."""
   words, key = _replies.words_of(reads), f"prompts.columns.reads={judged.get('reads')!r:.60}"
+  if judged["form"] in _FULL: return given
   if "label" not in judged:
     if words is not None and given.lower() not in words:
       raise ValueError(f"{key}: no word for the verdict {given!r:.60} of a row; it has "
                        f"{list(words)}.")
     return given
   if words is None: return f"{judged['label']:g}"
-  chosen = next((w for w, x in words.items() if x == judged["label"]), None)
+  chosen = next((w for w, x in words.items() if abs(x - judged["label"]) < _CLOSE), None)
   if chosen is None:
-    raise ValueError(f"{key}: no word whose score is {judged['label']:g}, which is a label.")
+    raise ValueError(f"{key}: no word whose score is {judged['label']:.3g}, which is a label.")
   return _write(judged["form"], chosen)
 
 
 def _write(form, word):
   """A word as the templates have it: A and B."""
-  return word.upper() if form == "pair" and word in ("a", "b") else word
+  return word.upper() if form == "pair" and word[0] in "ab" and len(word) < 3 else word
