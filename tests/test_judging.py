@@ -38,10 +38,9 @@ STEPS = [dict(problem="p", steps=["x", "y", "z"], label=1),
          dict(problem="q", completion="k;", values=[None])]
 
 
-def made(rows, split="train", is_asked=True, **columns):
+def made(rows, split="train", **columns):
   """([Prompts], {reason: number of dropped rows}) of a split; by default of all rows."""
-  got = list(data.prompts(rows, split, **dict(dict(held_out=0), **columns)))
-  if is_asked: got = list(judging.ask(got))
+  got = list(judging.ask(data.prompts(rows, split, **dict(dict(held_out=0), **columns))))
   dropped = [x.reason for x in got if isinstance(x, records.Dropped)]
   return ([x for x in got if isinstance(x, records.Prompt)],
           {reason: dropped.count(reason) for reason in dropped})

@@ -48,7 +48,7 @@ import numpy as np
 from rlx import build
 from rlx.build import load
 from rlx.configs import judge_chain, quickstart
-from rlx.core import rng
+from rlx.core import ranges, rng
 from rlx.loops import rl, session, sft, stored
 from rlx.io import checkpoint
 from rlx.prompts.datasets import chain
@@ -62,14 +62,14 @@ METRICS = ("balanced", "accuracy", "label/y", "label/n", "no_verdict", "balanced
            "p_yes/balanced", "p_yes_reasoned/balanced")
 
 
-def judge(prompt, rng_, *, wrong_rate):
+def judge(prompt, draw, *, wrong_rate: ranges.Share):
   """A judgement for supervised training: noisy steps of which the verdict is the label.
 
   Steps are drawn until what they say of the completion's answer is the label, at most 64 times.
   """
   judged = prompt.meta["judged"]
   def change(value):
-    return (value + int(rng_.integers(1, 10))) % 10 if rng_.random() < wrong_rate else value
+    return (value + int(draw.integers(1, 10))) % 10 if draw.random() < wrong_rate else value
   for _ in range(64):
     steps = chain.solve(judged["question"], change)
     if judged["answer"].endswith(f"#{steps[-1]}") == (prompt.answer == "y"): break

@@ -90,18 +90,18 @@ def score(prompt: "records.Prompt", text: str) -> float:
   return (find_scores(prompt, text) or [0.0])[0]
 
 
-def find_scores(prompt: "records.Prompt", text: str) -> list[float]:
+def find_scores(prompt: "records.Prompt", reply: str) -> list[float]:
   """The scores in [0, 1] of the answers of a prompt; [] if one is not stated, or stated twice."""
   judged, reads = _read_judged(prompt)
   numbers = range(1, len(judged["answers"]) + 1) if judged["form"] == "scores" else None
   try:
-    scores = _replies.parse(_reply(prompt, text), reads, _FULL[judged["form"]], numbers)
+    scores = _replies.parse(_read_reply(prompt, reply), reads, _FULL[judged["form"]], numbers)
   except errors.Unknown:
     return []
   return [] if any(x != x for x in scores) else scores
 
 
-def find_stated(prompt: "records.Prompt", text: str) -> str | None:
+def find_stated(prompt: "records.Prompt", reply: str) -> str | None:
   """The verdict that a reply states, in lower case; None if it states none, or several.
 
   Example:
@@ -115,10 +115,10 @@ def find_stated(prompt: "records.Prompt", text: str) -> str | None:
   """
   judged, reads = _read_judged(prompt)
   if judged["form"] == "scores":
-    scores = find_scores(prompt, text)
+    scores = find_scores(prompt, reply)
     return str(1 + scores.index(max(scores))) if scores else None
   try:
-    value, = _replies.parse(_reply(prompt, text), reads, _FULL.get(judged["form"], 1.0))
+    value, = _replies.parse(_read_reply(prompt, reply), reads, _FULL.get(judged["form"], 1.0))
   except errors.Unknown:
     return None
   return _name(value, reads)
@@ -146,7 +146,7 @@ def start_verdict(prompt: "records.Prompt") -> str:
   return f"Verdict {nonce}: " if nonce else ""
 
 
-def find_head(prompt: "records.Prompt", text: str) -> str | None:
+def find_head(prompt: "records.Prompt", reply: str) -> str | None:
   """What stands before the word of the verdict in a reply; None if it states no verdict.
 
   Example:
@@ -155,9 +155,9 @@ def find_head(prompt: "records.Prompt", text: str) -> str | None:
     >>> judging.find_head(prompt, "Verdict: **no**.")
     'Verdict: **'
   """
-  if (word := find_stated(prompt, text)) is None: return None
-  *_, last = re.finditer(rf"(?ai){re.escape(word)}", text)
-  return text[:last.start()]
+  if (word := find_stated(prompt, reply)) is None: return None
+  *_, last = re.finditer(rf"(?ai){re.escape(word)}", reply)
+  return reply[:last.start()]
 
 
 def inspect(prompts: "Sequence[records.Prompt]", unsafe: bool = False) -> list[tuple]:
@@ -186,7 +186,7 @@ def _read_judged(prompt) -> tuple[Mapping[str, Any], Any]:
   return judged, judged.get("reads") or _READS[judged["form"]]
 
 
-def _reply(prompt, text):
+def _read_reply(prompt, text):
   return _replies.Reply(thoughts.behind(text, prompt), prompt.meta["judged"].get("nonce"))
 
 
