@@ -370,3 +370,18 @@ def test_strengths_of_a_pair():
   assert [judging.verdict(p, x) for x in (f"{side}2", f"{side}3")] == [1, 0]
   with pytest.raises(ValueError, match="row 0: column 'strength': 4; 1, 2 or 3"):
     made([dict(rows[0], strength=4)], form="pair", strength="strength")
+
+
+def test_many_answers_are_joined_by_hand():
+  """A tournament of five, of which one waits twice; sums with one judgement that has no scores."""
+  asked = []
+  def wins(i, j):
+    asked.append((i, j))
+    return [0.2, 0.5, 0.9, 0.1, 0.4][i] >= [0.2, 0.5, 0.9, 0.1, 0.4][j]
+  assert judgements_eval.knockout(5, wins) == 2
+  assert asked == [(0, 1), (2, 3), (1, 2), (2, 4)]
+  assert judgements_eval.knockout(1, wins) == 0 and judgements_eval.knockout(
+      2, lambda i, j: 0.5) == 0
+  scores_KN = [[1, 2], [np.nan, 9], [5, 1], [3, 3]]
+  np.testing.assert_array_equal(judgements_eval.sum_scores(scores_KN), [9, 6])
+  np.testing.assert_array_equal(judgements_eval.sum_scores(scores_KN, [.1, 1, .9, .2]), [8, 4])

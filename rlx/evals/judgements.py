@@ -1,4 +1,5 @@
-"""How often the verdicts of a generative verifier are the labels, with intervals over questions."""
+"""How often the verdicts of a generative verifier are the labels, with intervals over questions; and
+how judgements of several answers are joined."""
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -67,3 +68,55 @@ def measure(stated_PG: Sequence[Sequence[str | None]], label_P: Sequence[str],
     right_P = (1 + np.where(label_P == yes, sign_P, -sign_P)) / 2
     made |= {f"{name}/{key}": interval(right_P, of) for key, of in means.items()}
   return made
+
+
+def knockout(count: int, wins: Callable[[int, int], float]) -> int:
+  """The winner of a tournament of answers in which a judge compares two at a time.
+
+  Neighbours meet, winners meet again, and the last one of an odd number waits for the next round:
+  n - 1 comparisons. A tie is won by the first of the two.
+
+  Source: the knockout tournament of Reward Reasoning Model, Guo et al. 2025, arXiv:2505.14674.
+  Differs from the paper: it draws the pairs at random; here they follow the order of the answers,
+  which the caller may shuffle. Its Elo ratings are `judge.fit_strengths` of all pairs.
+
+  Args:
+    count: of answers, at least one.
+    wins: (i, j) -> share of judgements that prefer answer i, such as a vote over both orders.
+  Returns:
+    the index of the winner.
+  Example:
+    >>> quality = [3, 1, 4, 1, 5]
+    >>> judgements.knockout(5, lambda i, j: float(quality[i] > quality[j]))
+    4
+  """
+  left = list(range(count))
+  while len(left) > 1:
+    met = [i if wins(i, j) >= 0.5 else j for i, j in zip(left[::2], left[1::2])]
+    left = met + left[len(left) - len(left) % 2:]
+  return left[0]
+
+
+def sum_scores(score_KN: npt.ArrayLike, quality_K: npt.ArrayLike | None = None,
+               most: int | None = None) -> np.ndarray:
+  """The sums of the scores that K judgements give N answers, over the best judgements.
+
+    S_n = sum over the `most` judgements k of the highest quality of s_kn
+
+  Source: voting with a meta reward model of arXiv:2504.02495, Liu et al. 2025. Differs from the
+  paper: of equal qualities the first judgement counts.
+
+  Args:
+    score_KN: NaN in a judgement without scores, which is left out.
+    quality_K: what a further model says of each judgement; None: all count.
+    most: how many of them; None: half, at least one.
+  Example:
+    >>> judgements.sum_scores([[7, 3], [2, 9], [8, 3]], quality_K=[0.9, 0.1, 0.8], most=2)
+    array([15.,  6.])
+  """
+  score_KN = np.asarray(score_KN, float)
+  known = np.flatnonzero(~np.isnan(score_KN).any(axis=1))
+  if quality_K is not None:
+    order = known[np.argsort(-np.asarray(quality_K, float)[known], kind="stable")]
+    known = order[:max(len(score_KN) // 2, 1) if most is None else most]
+  return score_KN[known].sum(axis=0)
