@@ -14,13 +14,14 @@ these commands read, and compares verifiers before and after RL. All values are 
 from rlx.configs import base, quickstart
 
 FILE = "runs/judging/completions.jsonl"
-FEW = 256  # Judgements of the start.
+FEW = 1024  # Judgements of the start.
 
 
 def get_config(arg=""):
   name, size = base.variant(arg, ("rl", "start", "solver"))
   c = quickstart.grpo()
   c.steps = 100
+  c.learner.optimizer.lr = 1e-3
   c.prompts.source, c.prompts.dataset = f"judging:{FILE}", "judging"
   c.prompts.options = {}
   c.prompts.columns = dict(template="{question}{answer}?", reads="y=1 n=0", balanced=True)
@@ -37,8 +38,8 @@ def get_config(arg=""):
   c.sft.target = dict(name="experiments.judging.verdicts:judge", wrong_rate=0.35)
   if name == "start":
     c.model.path, c.prompts.limit = "runs/judging/solver/model", FEW
-    c.sft.steps, c.sft.batch = 60, 64
-    c.sft.optimizer = base.optimizer(1e-3)
+    c.sft.steps, c.sft.batch = 400, 64
+    c.sft.optimizer = base.optimizer(2e-3)
   if name == "solver":
     c.model.path = None
     c.prompts.source = c.prompts.dataset = "chain"
