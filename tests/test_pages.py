@@ -114,6 +114,8 @@ def folder(tmp_path_factory, chat_model):
   (folder / "model").symlink_to(chat_model)
   write = lambda name, rows: (folder / name).write_text("".join(json.dumps(r) + "\n" for r in rows))
   for name in ("rows.jsonl", "other.jsonl"): write(name, test_bases.GSM8K)
+  write("judged.jsonl", [dict(question=f"{i} + 1?", completion=str(i + j), verdict=float(j == 1))
+                         for i in range(24) for j in (0, 1)])
   (folder / "dialogues").mkdir()
   for split in ("train", "test"):
     write(f"dialogues/{split}.jsonl", [dict(messages=[

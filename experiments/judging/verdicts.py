@@ -11,9 +11,9 @@ wrong at a rate of 35% but whose verdicts are the labels:
   rl     GRPO on verdicts alone, 100 steps of 32 completions x 8 judgements, labels balanced
   null   the same with the verdicts of other completions (permuted among all rows)
 
-Each seed draws its own questions and completions, examples of the start, and judgements of RL. The
-solver is one for all. The start and the learning rate were chosen on seed 100, which is not among
-the seeds, after two starts and three runs of RL:
+Each seed draws its own questions and completions, and judgements of RL. Solver and start are one
+for all seeds, since training them takes longer than RL. They and the learning rate were chosen on
+the completions of seed 100, which is not among the seeds, after two starts and three runs of RL:
 
   start of 256 judgements, 200 steps: balanced accuracy 0.547; RL of 16 completions a step at the
   rate 5e-4: 0.518
@@ -61,7 +61,7 @@ from rlx.prompts.datasets import chain
 from rlx.rollouts import padding
 from rlx.tools import judgements
 
-SEEDS, ARMS = 6, ("rl", "null")
+START, SEEDS, ARMS = 100, 6, ("rl", "null")
 QUESTIONS, EACH, SAMPLES = 2048, 4, 8
 METRICS = ("balanced", "accuracy", "label/y", "label/n", "no_verdict", "balanced@8",
            "p_yes/balanced", "p_yes_reasoned/balanced")
@@ -127,25 +127,30 @@ def measure(config, workdir):
   return {name: metrics[f"judging/{name}"]["mean"] for name in METRICS}, held_out
 
 
+def train_start(folder):
+  """Trains the solver, and from it the start on completions of its own, where they are not there."""
+  file = folder / f"seed_{START}/completions.jsonl"
+  if not file.exists(): write_completions(file, START)
+  sft.train(judge_chain.get_config("solver"), folder / "solver")
+  c = judge_chain.get_config("start")
+  c.seed, c.prompts.source = START, f"judging:{file}"
+  c.model.path = str(folder / "solver/model")
+  sft.train(c, folder / "start")
+
+
 def run(folder, seed, arm, steps):
   """(row of the record, held-out judgements) of an arm, or of the start that all arms have."""
   begin, of_seed = time.process_time(), folder / f"seed_{seed}"
   file = of_seed / "completions.jsonl"
   if not file.exists(): write_completions(file, seed)
-  def configured(kind):
-    c = judge_chain.get_config(kind)
+  def configured(path):
+    c = judge_chain.get_config()
     c.seed, c.eval.samples, c.log.baseline = seed, SAMPLES, None
-    c.prompts.source, c.steps = f"judging:{file}", steps
-    c.model.path = str(folder / "solver/model" if kind == "start" else of_seed / "start/model")
+    c.prompts.source, c.steps, c.model.path = f"judging:{path}", steps, str(folder / "start/model")
     return c
-  if arm == "start":
-    sft.train(configured("start"), of_seed / arm)
-    values, held_out = measure(configured("rl"), of_seed / "none")
-  else:
-    c = configured("rl")
-    if arm == "null": c.prompts.source = f"judging:{permute_labels(file, seed)}"
-    rl.train(c, of_seed / arm)
-    values, held_out = measure(configured("rl"), of_seed / arm)
+  if arm != "start":
+    rl.train(configured(file if arm == "rl" else permute_labels(file, seed)), of_seed / arm)
+  values, held_out = measure(configured(file), of_seed / arm)
   return dict(arm=arm, seed=seed, **values,
               cpu_seconds=round(time.process_time() - begin, 1)), held_out
 
@@ -211,7 +216,7 @@ def main():
     return
   known = read(args.out)
   if not args.table and not args.summary:
-    sft.train(judge_chain.get_config("solver"), args.out / "solver")
+    train_start(args.out)
     # All seeds have their start and RL before the control.
     for arms in (("start", "rl"), ("null",)):
       for seed, arm in itertools.product(range(args.seeds), arms):
