@@ -21,7 +21,6 @@ def get_config(arg=""):
   name, size = base.variant(arg, ("rl", "start", "solver"))
   c = quickstart.grpo()
   c.steps = 100
-  c.learner.optimizer.lr = 1e-3
   c.prompts.source, c.prompts.dataset = f"judging:{FILE}", "judging"
   c.prompts.options = {}
   c.prompts.columns = dict(template="{question}{answer}?", reads="y=1 n=0", balanced=True)
