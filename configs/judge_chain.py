@@ -7,8 +7,8 @@
 
 The judge reads a question and a stored completion, such as 4M7m2M5=7;2;5#5?, and replies with its
 own steps and a verdict, 7;2;5#y. The first command trains a decoder on noisy solutions, the second
-fine-tunes it on the judgements of a few completions, and the third trains it by RL on verdicts alone
-(papers/grpo). experiments/judging/verdicts.py makes runs/judging/completions.jsonl, which
+fine-tunes it on the judgements of a few completions, and the third trains it by RL on verdicts
+alone (papers/grpo). experiments/judging/verdicts.py makes runs/judging/completions.jsonl, which
 these commands read, and compares verifiers before and after RL. All values are ours.
 """
 from rlx.configs import base, quickstart

@@ -246,7 +246,8 @@ def test_the_name_of_the_source_sets_its_reader(folder, capsys):
       "def get_config(): return tiny.config(folder, prompts__max_tokens=8)\n")
   call, _ = cli.parse("data", str(folder / "config.py"), f"prompts.source={source}",
                       "prompts.columns.template={question}{answer}?",
-                      "prompts.columns.reads=y=1 n=0", "prompts.columns.balanced=true", "validate=true")
+                      "prompts.columns.reads=y=1 n=0", "prompts.columns.balanced=true",
+                      "validate=true")
   call()
   shown = capsys.readouterr().out
   assert "judging.verdict" in shown and "a000?" in shown
@@ -293,7 +294,8 @@ def test_p_yes_is_that_of_the_token_of_the_verdict(folder):
   metrics = judgements.measure(run, state, prompts, texts)
   assert metrics["judging/no_verdict"]["mean"] == pytest.approx(2 / 6)
   plain = dataclasses.replace(prompts[0], meta={})
-  assert judgements.measure(run, state, [plain], ["y"]) == {}
+  scored = dataclasses.replace(prompts[0], meta=dict(judged=dict(form="score")))
+  assert judgements.measure(run, state, [plain, scored], ["y", "7"]) == {}
   run.close()
 
 
@@ -334,7 +336,9 @@ def test_scores_of_several_answers():
     scores = [*others[:int(p.answer) - 1], best, *others[int(p.answer) - 1:]]
     return "By rigour.\n" + "\n".join(
         f"Verdict {judged['nonce']} {i}: {x}" for i, x in enumerate(scores, 1))
-  assert judging.ranking(p, said(9, 8, 1)) == 1 and judging.find_stated(p, said(9, 8, 1)) == p.answer
+  assert judging.ranking(p, said(9, 8, 1)) == 1
+  assert judging.find_stated(p, said(9, 8, 1)) == p.answer
+  assert judging.find_stated(p, said(9, 9, 1)) is None
   for text in (said(8, 8, 1), said(7, 8, 1), said(9, 8), said(9, 8, 11), said(9, 8, 1) + "\nok",
                said(9, 8, 1) + f"\nVerdict {judged['nonce']} 4: 1", ""):
     assert judging.ranking(p, text) == 0, text

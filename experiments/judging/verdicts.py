@@ -5,8 +5,8 @@ completions are stored with their verdicts. A decoder of 0.1M parameters judges 
 (configs/judge_chain.py): it reads a question and a completion and replies with steps of its own and
 a verdict, y or n. A quarter of the questions, by their hash, is held out. Fixed before any run:
 
-Arms, from the same start, a solver fine-tuned on the judgements of 1024 completions, whose steps are
-wrong at a rate of 35% but whose verdicts are the labels:
+Arms, from the same start, a solver fine-tuned on the judgements of 1024 completions, whose steps
+are wrong at a rate of 35% but whose verdicts are the labels:
 
   rl     GRPO on verdicts alone, 100 steps of 32 completions x 8 judgements, labels balanced
   null   the same with the verdicts of other completions (permuted among all rows)
@@ -127,7 +127,8 @@ def measure(config, workdir):
 
 
 def train_start(folder):
-  """Trains the solver, and from it the start on completions of its own, where they are not there."""
+  """Trains the solver, and from it the start on completions of its own, if they are not there."""
+  if (folder / "start/model").exists(): return
   file = folder / f"seed_{START}/completions.jsonl"
   if not file.exists(): write_completions(file, START)
   sft.train(judge_chain.get_config("solver"), folder / "solver")
@@ -208,7 +209,7 @@ def main():
   parser.add_argument("--steps", type=int, default=100)
   parser.add_argument("--table", action="store_true")
   parser.add_argument("--summary", type=pathlib.Path, help="writes the rows of the record there")
-  parser.add_argument("--completions", type=pathlib.Path, help="writes completions and nothing else")
+  parser.add_argument("--completions", type=pathlib.Path, help="writes some, no more")
   args = parser.parse_args()
   if args.completions:
     write_completions(args.completions, 0)
@@ -222,7 +223,8 @@ def main():
         if (arm, seed) in known: continue
         row, held_out = run(args.out, seed, arm, args.steps)
         known[arm, seed] = dict(row=row, held_out=held_out)
-        with (args.out / "record.jsonl").open("a") as f: f.write(json.dumps(known[arm, seed]) + "\n")
+        with (args.out / "record.jsonl").open("a") as f:
+          f.write(json.dumps(known[arm, seed]) + "\n")
   if args.summary:
     with args.summary.open("w", newline="") as f:
       writer = csv.DictWriter(f, ("arm", "seed", *METRICS, "cpu_seconds"))

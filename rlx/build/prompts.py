@@ -209,7 +209,8 @@ def read_prompts(c: keys.Config, split: str,
                      "eval.sets.NAME.source it is evaluated.")
   dataset, _ = bind_dataset(c)
   rows = io_rows.rows(c.prompts.source, split, **c.prompts.options)
-  return filters.drop_unread(judging.ask(dataset(rows, split)), f"{c.prompts.source}, split {split}", unread)
+  return filters.drop_unread(judging.ask(dataset(rows, split)),
+                             f"{c.prompts.source}, split {split}", unread)
 
 
 def _read_source(source: str, c: keys.Config, split: str, at_most: int | None = None,

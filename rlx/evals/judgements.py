@@ -1,6 +1,8 @@
-"""How often the verdicts of a generative verifier are the labels, with intervals over questions; and
-how judgements of several answers are joined."""
-from collections.abc import Callable, Sequence
+"""How often the verdicts of a generative verifier are the labels, with intervals over questions.
+
+Also how judgements of several answers are joined.
+"""
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +11,7 @@ from rlx.evals import accuracy, pass_at_k
 
 
 def measure(stated_PG: Sequence[Sequence[str | None]], label_P: Sequence[str],
-            question_P: Sequence[str], p_yes: dict[str, npt.ArrayLike] | None = None,
+            question_P: Sequence[str], p_yes: Mapping[str, npt.ArrayLike] | None = None,
             yes: str = "yes") -> dict[str, dict[str, float]]:
   """Accuracy of single verdicts, of votes and of p(yes), by label.
 
@@ -36,10 +38,10 @@ def measure(stated_PG: Sequence[Sequence[str | None]], label_P: Sequence[str],
     >>> [got[name]["mean"] for name in ("accuracy", "balanced", "label/no", "p_yes/balanced")]
     [0.5, 0.5, 0.5, 0.875]
   """
-  label_P, questions = np.asarray(label_P), list(dict.fromkeys(question_P))
+  labels_P, questions = np.asarray(label_P), list(dict.fromkeys(question_P))
   place = {question: i for i, question in enumerate(questions)}
   question_of_P = np.array([place[question] for question in question_P])
-  right_PG = np.array([[x == label for x in row] for row, label in zip(stated_PG, label_P)], float)
+  right_PG = np.array([[x == label for x in row] for row, label in zip(stated_PG, labels_P)], float)
 
   def interval(value_P: np.ndarray, of: Callable) -> dict[str, float]:
     def statistic(chosen: np.ndarray) -> float:
@@ -50,13 +52,13 @@ def measure(stated_PG: Sequence[Sequence[str | None]], label_P: Sequence[str],
     return float(value_P @ weight_P / weight_P.sum()) if weight_P.any() else np.nan
 
   def balance(value_P: np.ndarray, weight_P: np.ndarray) -> float:
-    return float(np.mean([weigh(value_P, weight_P * (label_P == x)) for x in np.unique(label_P)]))
+    return float(np.mean([weigh(value_P, weight_P * (labels_P == x)) for x in np.unique(labels_P)]))
 
   means = {"accuracy": weigh, "balanced": balance}
   made = {name: interval(right_PG.mean(axis=1), of) for name, of in means.items()}
-  for label in np.unique(label_P):
+  for label in np.unique(labels_P):
     made[f"label/{label}"] = interval(right_PG.mean(axis=1), lambda value_P, weight_P: weigh(
-        value_P, weight_P * (label_P == label)))  # pylint: disable=cell-var-from-loop
+        value_P, weight_P * (labels_P == label)))  # pylint: disable=cell-var-from-loop
   none_P = np.mean([[x is None for x in row] for row in stated_PG], axis=1)
   made["no_verdict"] = interval(none_P, weigh)
   for k in [2**i for i in range(right_PG.shape[1].bit_length()) if 2**i <= right_PG.shape[1]]:
@@ -65,7 +67,7 @@ def measure(stated_PG: Sequence[Sequence[str | None]], label_P: Sequence[str],
     made |= {f"{name}@{k}": interval(vote_P, of) for name, of in means.items()}
   for name, p_P in (p_yes or {}).items():
     sign_P = np.sign(np.nan_to_num(np.asarray(p_P, float), nan=0.5) - 0.5)
-    right_P = (1 + np.where(label_P == yes, sign_P, -sign_P)) / 2
+    right_P = (1 + np.where(labels_P == yes, sign_P, -sign_P)) / 2
     made |= {f"{name}/{key}": interval(right_P, of) for key, of in means.items()}
   return made
 

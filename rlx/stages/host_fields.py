@@ -246,7 +246,8 @@ def pair_B(group_prompts: Prompts, *, group: int) -> np.ndarray:
 @field(np.float32, options=dict(group="rollouts.per_prompt"), needs={"prompts.paired": False})
 def better_B(group_prompts: Prompts, *, group: int) -> np.ndarray:
   """1 for the prompt about the better completion of a pair, 0 for that about the worse one."""
-  return np.repeat(np.float32([p.meta["label"] == "better" for p in group_prompts]), group)
+  is_better = [p.meta["label"] == "better" for p in group_prompts]
+  return np.repeat(np.asarray(is_better, np.float32), group)
 
 
 @field(np.float32, options=dict(group="rollouts.per_prompt"))

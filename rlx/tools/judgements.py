@@ -19,7 +19,7 @@ from rlx.verifiers import judging
 
 def measure(run: build.Run, state: records.TrainState, prompts: Sequence[records.Prompt],
             texts: Sequence[str]) -> dict[str, Any]:
-  """The metrics of `judgements.measure` of the prompts that judge, as "judging/METRIC".
+  """The metrics of `judgements.measure` of the prompts that ask for a verdict, as "judging/METRIC".
 
   Where the verdict is one of two words, there are p(yes) without reasons ("p_yes") and the mean of
   it behind the reasons of each reply that states a verdict ("p_yes_reasoned").
@@ -28,10 +28,11 @@ def measure(run: build.Run, state: records.TrainState, prompts: Sequence[records
     prompts: P prompts; texts: of P * G replies.
   """
   g = len(texts) // max(len(prompts), 1)
-  texts = [texts[i * g + j] for i, p in enumerate(prompts) if "judged" in p.meta for j in range(g)]
+  judges = [p.meta.get("judged", dict(form="score"))["form"] != "score" for p in prompts]
+  texts = [texts[i * g + j] for i, x in enumerate(judges) if x for j in range(g)]
   # As the pool of verifiers gives them the marks.
   prompts = [dataclasses.replace(p, meta=dict(p.meta, thoughts=run.texts.thoughts))
-             for p in prompts if "judged" in p.meta]
+             for p, x in zip(prompts, judges) if x]
   if not prompts: return {}
   asked = [p for p in prompts for _ in range(g)]
   stated = [judging.find_stated(p, text) for p, text in zip(asked, texts)]

@@ -79,10 +79,7 @@ def ranking(prompt: "records.Prompt", text: str) -> float:
   Source: the rule of Self-Principled Critique Tuning, Liu et al. 2025, arXiv:2504.02495. Differs
   from the paper: its reward is 1 or -1; a reply that leaves an answer out has none.
   """
-  best = int(prompt.answer) - 1
-  scores = find_scores(prompt, text)
-  return float(bool(scores) and all(
-      x < scores[best] for i, x in enumerate(scores) if i != best))
+  return verdict(prompt, text)
 
 
 def score(prompt: "records.Prompt", text: str) -> float:
@@ -116,7 +113,8 @@ def find_stated(prompt: "records.Prompt", reply: str) -> str | None:
   judged, reads = _read_judged(prompt)
   if judged["form"] == "scores":
     scores = find_scores(prompt, reply)
-    return str(1 + scores.index(max(scores))) if scores else None
+    best = [i for i, x in enumerate(scores) if x == max(scores)]
+    return str(1 + best[0]) if len(best) == 1 else None
   try:
     value, = _replies.parse(_read_reply(prompt, reply), reads, _FULL.get(judged["form"], 1.0))
   except errors.Unknown:

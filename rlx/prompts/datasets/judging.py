@@ -75,9 +75,9 @@ def prompts(rows, split, *,
   shared = {key: x for key, x in dict(template=template, reads=reads).items() if x is not None}
   made = list(_read_rows(rows, split, form, names, held_out))
   kept = [x for x in made if not isinstance(x, records.Dropped)]
-  asked = list(_ask(kept, form, both_orders, answers))
-  yield from (x for x in (*made, *asked) if isinstance(x, records.Dropped))
-  asked = [x for x in asked if not isinstance(x, records.Dropped)]
+  formed = list(_ask(kept, form, both_orders, answers))
+  yield from (x for x in (*made, *formed) if isinstance(x, records.Dropped))
+  asked = [x for x in formed if not isinstance(x, records.Dropped)]
   if not asked and kept:
     raise ValueError(f"prompts.columns.form={form!r}: no question of split {split!r} has two "
                      f"completions with different verdicts, of {len(kept)} completions.")
