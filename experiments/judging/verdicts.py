@@ -229,7 +229,8 @@ def main():
     with args.summary.open("w", newline="") as f:
       writer = csv.DictWriter(f, ("arm", "seed", *METRICS, "cpu_seconds"))
       writer.writeheader()
-      writer.writerows(x["row"] for _, x in sorted(known.items()))
+      writer.writerows({k: round(v, 4) if isinstance(v, float) else v for k, v in x["row"].items()}
+                       for _, x in sorted(known.items()))
   tabulate(known)
 
 
