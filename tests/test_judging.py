@@ -76,6 +76,8 @@ def test_the_reference_and_words_of_a_row():
       judge.TASKS["verdict by a reference"][:60])
   assert judging.verdict(prompts[0], f"Verdict {nonce}: invalid.") == 1.0
   assert judging.verdict(prompts[0], f"Verdict {nonce}: incorrect") == 0.0
+  same, _ = made(rows[1:], reads="right=1 correct=1 wrong=0")
+  assert judging.verdict(same[0], f"Verdict {same[0].meta['judged']['nonce']}: correct") == 1
   numbers, _ = made(ROWS[:2], template="{question}/{answer}", reads=r"(?s).*#([01])")
   assert [(p.text, p.answer) for p in numbers] == [("a/1", "1"), ("a/2", "0")]
   assert [judging.verdict(p, "so#1") for p in numbers] == [1, 0]
@@ -163,6 +165,10 @@ def test_hostile_replies_earn_nothing():
      "row 0: 1 values for 2 steps, which prompts.columns.separator=';' ends"),
     (ROWS, dict(template="{question}"), r"prompts.columns.template='\{question\}': a text with "
      r"\{answer\}, which form='verdict' needs"),
+    (ROWS, dict(form="scores", template="{items}"), r"a text with \{items\} and \{nonce\}, which"),
+    *((ROWS, dict(reads=reads, form=form), r"prompts.columns.reads='.*': words with scores such as")
+      for reads, form in (("(", "verdict"), ("yes", "verdict"), (r"(\d){item}", "verdict"),
+                          ("a=1 b=0", "score"), (r"(\d+)", "scores"))),
     (ROWS, dict(reads="good=0.7 bad=0"), "no word whose score is 1, which is a label"),
     (ROWS, dict(split="dev"), "no split 'dev'; rows without a column `split` are of train or test"),
 ], ids=str)

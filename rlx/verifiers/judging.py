@@ -28,7 +28,7 @@ _READS = dict(verdict="yes_no", step="yes_no", pair="A=1 B=0 tie=0.5", first_err
               score=r"(?i)verdict {nonce}: (\d{1,2})")
 _FULL = dict(scores=10.0, score=10.0)  # The number that means 1.
 _CLOSE = 5e-3     # A word has few digits of the score that it stands for.
-_SLOTS = dict(pair=("answer", "other"), first_error=("items", "answer"), scores=("items",))
+_SLOTS = dict(pair=("answer", "other"), first_error=("items", "answer"), scores=("items", "nonce"))
 
 
 def ask(rows: "Iterable[records.Prompt | records.Dropped]"
@@ -200,9 +200,13 @@ def _ask(prompt):
   template = judged.get("template") or judge.TASKS[
       form + " by a reference" * (form == "verdict" and bool(more["reference"]))]
   slots = _SLOTS.get(form, ("answer",))
-  if (all if form == "pair" else any)(f"{{{x}}}" in template for x in slots) is False:
+  if not (any if form == "first_error" else all)(f"{{{x}}}" in template for x in slots):
     raise ValueError(f"prompts.columns.template={template!r:.80}: a text with "
                      f"{' and '.join(f'{{{x}}}' for x in slots)}, which form={form!r} needs.")
+  if not _is_format(reads, form):
+    raise ValueError(f"prompts.columns.reads={judged.get('reads')!r:.60}: words with scores such "
+                     "as 'yes=1 no=0', or a regular expression with one group, a number; with {item} "
+                     "for form='scores' and only there.")
   answer = _choose_word(judged, reads, prompt.answer)
   listed, nonce = judged.get("steps") or judged.get("answers", ()), None
   if "{nonce}" in template:
@@ -223,6 +227,15 @@ def _ask(prompt):
   return records.Dropped(prompt.id, "with a judgement that does not state the verdict")
 
 
+def _is_format(reads, form):
+  """Whether the format of a verdict can be read."""
+  if _replies.words_of(reads) is not None: return form not in _FULL
+  try:
+    return re.compile(reads).groups == 1 and ("{item}" in reads) == (form == "scores")
+  except re.error:
+    return False
+
+
 def _choose_word(judged, reads, given):
   """The word of the format that stands for the label of a row."""
   words, key = _replies.words_of(reads), f"prompts.columns.reads={judged.get('reads')!r:.60}"
@@ -231,7 +244,7 @@ def _choose_word(judged, reads, given):
     if words is not None and given.lower() not in words:
       raise ValueError(f"{key}: no word for the verdict {given!r:.60} of a row; it has "
                        f"{list(words)}.")
-    return given
+    return given if words is None else _name(words[given.lower()], reads)
   if words is None: return f"{judged['label']:g}"
   chosen = next((w for w, x in words.items() if abs(x - judged["label"]) < _CLOSE), None)
   if chosen is None:
