@@ -381,8 +381,9 @@ def declared():
   c.mesh = dict(data=Option(1, whole(-1, 2**16)), fsdp=Option(1, PARTS), tensor=Option(1, PARTS))
 
   c.prompts = dict(
-      # chain | PATH | hf:NAME | tfds:NAME | gym:TASK,TASK (io/rows.py), or the name of a public set
-      # such as gsm8k, with its dataset and splits (build/sets.py).
+      # chain | PATH | judging:PATH (completions to judge) | hf:NAME | tfds:NAME | gym:TASK,TASK
+      # (io/rows.py), or the name of a public set such as gsm8k, with its dataset and splits
+      # (build/sets.py).
       source="chain",
       split="train",
       dataset="chain",                     # how rows become prompts: a file in rlx/prompts/datasets

@@ -117,6 +117,8 @@ def folder(tmp_path_factory, chat_model):
   for name in ("rows.jsonl", "other.jsonl"): write(name, test_bases.GSM8K)
   write("pairs.jsonl", json.loads("[%s]" % next(
       b for b in test_readme.blocks(test_readme.TEXTS["docs/runs.md"], "json"))))
+  write("judged.jsonl", [dict(question=f"{i} + 1?", completion=str(i + j), verdict=float(j == 1))
+                         for i in range(24) for j in (0, 1)])
   (folder / "dialogues").mkdir()
   for split in ("train", "test"):
     write(f"dialogues/{split}.jsonl", [dict(messages=[

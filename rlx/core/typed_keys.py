@@ -273,8 +273,9 @@ Keys = TypedDict("Keys", {
     "prompts.paired": bool,
     # P, prompts per RL iteration
     "prompts.per_step": int,
-    # chain | PATH | hf:NAME | tfds:NAME | gym:TASK,TASK (io/rows.py), or the name of a public set
-    # such as gsm8k, with its dataset and splits (build/sets.py).
+    # chain | PATH | judging:PATH (completions to judge) | hf:NAME | tfds:NAME | gym:TASK,TASK
+    # (io/rows.py), or the name of a public set such as gsm8k, with its dataset and splits
+    # (build/sets.py).
     "prompts.source": str,
     "prompts.split": str,
     # A function in rlx/prompts/templates.py. Keys that are no options of it are variables of the

@@ -250,6 +250,13 @@ def pair_B(group_prompts: Prompts, *, group: int) -> np.ndarray:
   return np.repeat([place[p.meta["pair"]] for p in group_prompts], group)
 
 
+@field(np.float32, options=dict(group="rollouts.per_prompt"), needs={"prompts.paired": False})
+def better_B(group_prompts: Prompts, *, group: int) -> np.ndarray:
+  """1 for the prompt about the better completion of a pair, 0 for that about the worse one."""
+  is_better = [p.meta["label"] == "better" for p in group_prompts]
+  return np.repeat(np.asarray(is_better, np.float32), group)
+
+
 @field(np.float32, options=dict(group="rollouts.per_prompt"))
 def greedy_B(group_prompts: Prompts, greedy_outcome: Callable[[Prompts], np.ndarray], *,
              group: int) -> np.ndarray:
