@@ -46,8 +46,8 @@ JUDGES = {"clarity", "factuality", "hybrid_rewards", "orbit", "pairwise_rl", "se
 WORDS = {"co_reward", "r_horizon", "laser", "lanser"}
 # Of a data set of their own, over a chat model.
 DOMAINS = {"alpha_align", "high_precision_if", "if_decorator", "job_application", "kg_path",
-           "moderation_rl", "quote_tuning", "raif", "reasoning_sql", "refine", "rlvrr", "sql_rlvr",
-           "toolrl"}
+           "moderation_rl", "quote_tuning", "raif", "reasoning_sql", "ref_align", "refine", "rlvrr",
+           "sem_cos", "sql_rlvr", "toolrl"}
 # What a base cannot do.
 REFUSED = dict(
     toy={"synlogic"} | DOMAINS, domains=STEPS | TURNS | WORDS | ANSWERS | JUDGES | {
