@@ -101,6 +101,19 @@ def test_sums_of_verdicts_and_scores(key, outcome, scores, rewards):
   np.testing.assert_allclose(total, rewards, atol=1e-6)
 
 
+@pytest.mark.parametrize("clip, losses", [("clipped", [-1.2, .8]), ("unclipped", [-2, .25])])
+def test_explore_exploit(clip, losses):
+  # Ratios 2 and 1/4 of completions with the advantages 1 and -1; a coin decides the rewards.
+  c = load.load_config(f"papers/explore_exploit:{clip}")
+  methods = build_methods.resolve_methods(c)
+  _, reward = methods.rewards["outcome"]
+  scored = records.Batch(action_BT=np.ones((2, 1), bool), group=2, outcome_B=np.array([1., 0.]),
+                         noise_B=np.array([.7, .3]), logps_BT=np.log([[.5], [.25]]),
+                         old_logps_BT=np.log([[.25], [1.]]), advantages_BT=np.array([[1.], [-1.]]))
+  np.testing.assert_allclose(reward(scored), [0, 1])
+  np.testing.assert_allclose(methods.policy(scored)[0][:, 0], losses, rtol=1e-5)
+
+
 def test_verpo():
   # Both pass the first test, one the second: rates 1 and 1/2, not near each other, so
   # that only the second counts, with e^-1, and the verdict with 1.
