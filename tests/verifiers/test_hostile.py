@@ -20,7 +20,7 @@ from rlx.evals import verifier as verifier_eval
 from rlx.prompts import templates
 from rlx.verifiers import _boxed, _solution, answers, errors, pool as pool_lib, steps
 from rlx.verifiers.sandbox import inside
-from tests.verifiers import cases, completions, sandbox
+from tests.verifiers import cases, completions, encoder, sandbox
 
 # A prompt of every verifier on disk, and the right answer to it as a completion.
 MATH = records.Prompt("m", "What is 8 * 9 if 9 * 8 is 72?", "72")
@@ -70,6 +70,7 @@ ACCEPTED = (
     (JUDGING["scores"], "Verdict 5e0c 1: 10", "judging.ranking"),
     (JUDGING["score"], "Verdict 5e0c: 10", "judging.score"),
     (MATH, "Confidence: 100%", "confidence.stated confidence.form"),
+    (MATH, "72", "embedding.similarity embedding.bert_score"),
     (RULES, '"so"', " ".join(f"instructions.{kind}{form}" for kind in ("items", "share", "followed")
                              for form in ("", "_loose"))))
 GOOD = {path: (prompt, text) for prompt, text, paths in ACCEPTED for path in paths.split()}
@@ -102,7 +103,8 @@ def prompt(path):
 
 
 def options(total_s):
-  return dict(judge=JUDGE, code=dict(unsafe=False, test_s=4, test_mb=256, total_s=total_s))
+  return dict(judge=JUDGE, embedding=encoder.folder(),
+              code=dict(unsafe=False, test_s=4, test_mb=256, total_s=total_s))
 
 
 def test_every_verifier_is_attacked():
