@@ -249,8 +249,8 @@ def run_all(folder, seeds, limit, steps=STEPS):
 def summarise(row):
   """The measures of a run."""
   gold, proxy = (np.convolve(row[name], [0.5, 0.5], "valid") for name in ("gold", "proxy"))
-  return dict(final=gold[-1], over=gold.max() - gold[-1], gap=proxy[-1] - gold[-1],
-              kl=row["kl"][-1], form=row["form"][-1])
+  return dict(final=float(gold[-1]), over=float(gold.max() - gold[-1]),
+              gap=float(proxy[-1] - gold[-1]), kl=row["kl"][-1], form=row["form"][-1])
 
 
 def write_table(known, file):
