@@ -9,6 +9,7 @@ from rlx.build import methods as build_methods, validation
 from rlx.core import options
 from rlx.rewards import shaping
 
+ROOT = pathlib.Path(__file__).parents[3]
 SCORES_BE = np.float32([[-6, 2, 0, 4], [4, -2, 0, 2]])  # Of two completions of one prompt.
 
 
@@ -96,5 +97,19 @@ def test_the_table_of_the_page_is_that_of_the_recorded_runs():
   known = overoptimisation.read_table(overoptimisation.TABLE)
   arms = overoptimisation.of_arms(known)
   assert {len(of_seed) for _, _, of_seed in arms.values()} == {len(overoptimisation.study.SEEDS)}
-  page = pathlib.Path(__file__).parents[3] / "docs/overoptimisation.md"
+  page = ROOT / "docs/overoptimisation.md"
   assert overoptimisation.tabulate(known) in page.read_text()
+
+
+def test_a_run_measures_the_policy_by_all_scorers(monkeypatch, tmp_path):
+  """Scorers that equal the initial policy have log-odds of 0, and no policy learns from them."""
+  monkeypatch.setattr(overoptimisation, "PROMPTS", 4)
+  monkeypatch.setattr(overoptimisation, "EVERY", 1)
+  for seed in (0, overoptimisation.study.TUNING[0]):
+    for name in overoptimisation.SCORERS:
+      (tmp_path / str(seed) / name).mkdir(parents=True)
+      (tmp_path / str(seed) / name / "model").symlink_to(ROOT / "configs/models/chain")
+  row = overoptimisation.Lab(tmp_path).train("kl", 1e-3, 0.6, seed=0, steps=1)
+  assert len(row["gold"]) == 2 and 0 < row["form"][0] <= 1
+  assert row["proxy"] == row["one"] == row["others"] == [0.5, 0.5]
+  np.testing.assert_allclose(row["kl"], 0, atol=1e-4)
