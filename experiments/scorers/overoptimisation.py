@@ -1,4 +1,4 @@
-"""Does RL against a learned scorer over-optimise, and does an ensemble, a threshold or a bound help?
+"""Does RL against a learned scorer over-optimise? Does an ensemble, a threshold or a bound help?
 
 The task is that of the quickstart: chains of 5 to 8 maximum and minimum operations, whose verdict
 is exact. The policy is configs/models/chain; a third of its completions are right. A scorer is an
@@ -26,8 +26,8 @@ of completions that scorers learn from were chosen after pilot runs of three oth
 
 Measures, every ten steps on two completions of each of 128 held-out questions: gold, the accuracy;
 proxy, the mean chance of being right that the arm's own score states, sigmoid(z), z as the arm
-joins it (of `gold`, `threshold`, `bound` and `kl` that of the first scorer); the KL from the initial
-policy in nats per completion; the share of completions of the right form. From them
+joins it (of `gold`, `threshold`, `bound` and `kl` that of the first scorer); the KL from the
+initial policy in nats per completion; the share of completions of the right form. From them
 
   final             gold at the end, mean of the last two measurements
   over-optimisation the highest gold of two neighbouring measurements (their mean) less final;
@@ -40,13 +40,20 @@ are paired by seed, because all arms of a seed have the same scorers, questions 
 
 Predictions:
 
-1. RL against one scorer over-optimises: at the rate of `gold` the over-optimisation of `one` is above
-   that of `gold` with an interval above 0, and its final accuracy is below that of the initial
-   policy. At its own rate it is smaller.
-2. `mean` has a higher final accuracy than `one`, with an interval above 0; `least` is not above `mean`.
+1. RL against one scorer over-optimises: at the rate of `gold` the over-optimisation of `one` is
+   above that of `gold` with an interval above 0, and its final accuracy is below that of the
+   initial policy. At its own rate it is smaller.
+2. `mean` has a higher final accuracy than `one`, with an interval above 0; `least` is not above
+   `mean`.
 3. `threshold` and `bound` have a higher final accuracy than `one` and a smaller gap.
 4. `kl` has the smallest gap of all arms with a scorer, and a final accuracy above that of `one`.
 5. `gold` is above all others in final accuracy.
+
+Added after the runs of TUNING, before those of other seeds had ended: all arms with scorers except
+`kl` had chosen the smallest rate, at which the policy has moved little after 60 steps. To compare
+them where it moves, all arms with scorers have ten seeds at the rate MIDDLE too, with the number that
+was best there. The second table has these runs, and both tables have the mean of gold over all
+measurements of a run (`over the run`).
 
 Commands:
 
@@ -81,7 +88,7 @@ from rlx.core import rng
 from rlx.evals import accuracy
 from rlx.grids import plots, tables
 from rlx.io import progress
-from rlx.loops import rl, train_prm
+from rlx.loops import rl, train_scorer
 from rlx.prompts import iterator
 from rlx.stages import collect, host_state
 from rlx.tools import convert
@@ -92,6 +99,7 @@ BETA = 0.5
 STEPS, EVERY = 60, 10
 PROMPTS, SAMPLES = 128, 2  # Of a measurement.
 RATES = (3e-5, 1e-4, 3e-4)
+MIDDLE = RATES[1]
 # {arm: the numbers of its own that are tried}.
 ARMS = dict(gold=(None,), one=(None,), mean=(None,), least=(None,), threshold=(-0.5, 0.5),
             bound=(1.0, 2.0), kl=(0.2, 0.6))
@@ -136,14 +144,14 @@ def prepare(folder, seed):
   for i, name in enumerate(SCORERS):
     if (own / name / "model").exists(): continue
     # The first one samples the completions that all learn from.
-    stored = {f"train_prm__{x}": str(own / SCORERS[0] / f"{x}.jsonl")
+    stored = {f"train_scorer__{x}": str(own / SCORERS[0] / f"{x}.jsonl")
               for x in ("rollouts", "held_out") if i}
     c = tabular.changed(
-        _task(), seed=100 * seed + i, steps=80, train_prm__prompts=256, eval__samples=4,
+        _task(), seed=100 * seed + i, steps=80, train_scorer__prompts=256, eval__samples=4,
         checkpoint__every=1000, prm__optimizer__lr=5e-4, prm__beta=BETA,
         rewards=dict(process=dict(name="implicit.process", coef=1.0, norm="none")),
         advantages=dict(process=dict(name="process.rloo"), whiten=False), **stored)
-    if train_prm.train(c, own / name) is None: raise SystemExit("stopped by a signal")
+    if train_scorer.train(c, own / name) is None: raise SystemExit("stopped by a signal")
     convert.convert(str(own / name), str(own / name / "model"), model="prm")
 
 
@@ -208,13 +216,20 @@ def mean_chances(arm, z_BE):
   return dict(proxy=chance(own_B), one=chance(z_BE[:, 0]), others=chance(z_BE[:, 1:]))
 
 
-def choose(known, arm):
+def choose(known, arm, rates=RATES):
   """(rate, number) with the best final gold accuracy over TUNING seeds."""
-  return max(_settings(arm), key=lambda of: np.mean(
+  return max(_settings(arm, rates), key=lambda of: np.mean(
       [summarise(known[arm, *of, seed])["final"] for seed in study.TUNING]))
 
 
-def _settings(arm): return list(itertools.product(RATES, ARMS[arm]))
+def list_arms(known, rates=RATES):
+  """{name: (arm, rate, number)} at the best of these rates, and FAST if they are all."""
+  arms = {arm: (arm, *choose(known, arm, rates)) for arm in ARMS if rates == RATES or arm != "gold"}
+  fast = ("one", arms["gold"][1], None) if "gold" in arms else arms["one"]
+  return arms if fast == arms["one"] else arms | {FAST: fast}
+
+
+def _settings(arm, rates=RATES): return list(itertools.product(rates, ARMS[arm]))
 
 
 def list_runs(known, seeds):
@@ -228,8 +243,8 @@ def list_runs(known, seeds):
     if missing := [key for key in tuning if key not in known]:
       raise ValueError(f"seeds={others}: {len(missing)} runs of the seeds {study.TUNING} are "
                        f"missing; add --seeds {' '.join(map(str, study.TUNING))} first.")
-  chosen = [(arm, *choose(known, arm)) for arm in ARMS] if others else []
-  if others: chosen += [("one", choose(known, "gold")[0], None)]
+  chosen = [of for rates in (RATES, (MIDDLE,)) if others
+            for of in list_arms(known, rates).values()]
   return [key for key in tuning if key[-1] in seeds] + list(dict.fromkeys(
       (*of, s) for s in others for of in chosen))
 
@@ -249,7 +264,7 @@ def run_all(folder, seeds, limit, steps=STEPS):
 def summarise(row):
   """The measures of a run."""
   gold, proxy = (np.convolve(row[name], [0.5, 0.5], "valid") for name in ("gold", "proxy"))
-  return dict(final=float(gold[-1]), over=float(gold.max() - gold[-1]),
+  return dict(final=float(gold[-1]), over=float(gold.max() - gold[-1]), run=np.mean(row["gold"]),
               gap=float(proxy[-1] - gold[-1]), kl=row["kl"][-1], form=row["form"][-1])
 
 
@@ -271,18 +286,15 @@ def read_table(file):
           {name: [float(x) for x in r[name].split()] for name in CURVES} for r in rows}
 
 
-def of_arms(known):
-  """{arm: (rate, number, {seed: run})} of SEEDS, with FAST where its rate differs."""
-  asked = {arm: (arm, *choose(known, arm)) for arm in ARMS}
-  asked[FAST] = "one", asked["gold"][1], None
-  if asked[FAST] == asked["one"]: del asked[FAST]
-  return {arm: (*of[1:], {s: known[*of, s] for s in study.SEEDS if (*of, s) in known})
-          for arm, of in asked.items()}
+def of_arms(known, rates=RATES):
+  """{name: (rate, number, {seed: run})} of the SEEDS that are there."""
+  return {name: (*of[1:], {s: known[*of, s] for s in study.SEEDS if (*of, s) in known})
+          for name, of in list_arms(known, rates).items()}
 
 
-def tabulate(known):
-  """Markdown of the table, and of comparisons of over-optimisation with `gold`."""
-  arms = of_arms(known)
+def tabulate(known, rates=RATES):
+  """Markdown of the table of arms at the best of these rates."""
+  arms = of_arms(known, rates)
   measured = {arm: {s: summarise(r) for s, r in of_seed.items()}
               for arm, (_, _, of_seed) in arms.items()}
   def cell(arm, name, less=None):
@@ -292,35 +304,39 @@ def tabulate(known):
     found = accuracy.bootstrap(lambda i: float(x[i].mean()), len(x))
     return "{mean:.3f} [{low:.3f}, {high:.3f}]".format(**found)
   rows = [[f"`{arm}`", f"{rate:g}", "" if number is None else f"{number:g}", len(of_seed),
-           cell(arm, "final"), cell(arm, "final", "one"), cell(arm, "over"),
-           cell(arm, "over", "gold"), cell(arm, "gap"), cell(arm, "gap", "one"),
+           cell(arm, "final"), cell(arm, "final", "one"), cell(arm, "run"), cell(arm, "run", "one"),
+           cell(arm, "over"), cell(arm, "over", "one"), cell(arm, "gap"), cell(arm, "gap", "one"),
            f"{np.mean([x['kl'] for x in measured[arm].values()]):.1f}",
            f"{np.mean([x['form'] for x in measured[arm].values()]):.2f}"]
           for arm, (rate, number, of_seed) in arms.items()]
   return tables.markdown(
-      ["arm", "rate", "number", "seeds", "final gold", "less `one`", "over-optimisation",
-       "less `gold`", "gap", "less `one`", "KL", "right form"], rows)
+      ["arm", "rate", "number", "seeds", "final gold", "less `one`", "over the run", "less `one`",
+       "over-optimisation", "less `one`", "gap", "less `one`", "KL", "right form"], rows)
 
 
 def draw(known, file):
-  """Draws gold and proxy of each arm along the root of the KL, with 95% intervals over seeds."""
-  plt, arms = plots.pyplot(), of_arms(known)
-  fig, axes = plt.subplots(2, math.ceil(len(arms) / 2), figsize=(11, 5.6), layout="constrained",
-                           sharey=True)
-  for axis, (arm, (rate, number, of_seed)) in zip(axes.flat, arms.items()):
-    x = np.sqrt(np.maximum(np.mean([r["kl"] for r in of_seed.values()], axis=0), 0))
-    for name, color, style in (("proxy", "C3", "--"), ("gold", "C0", "-")):
-      mean, low, high = np.transpose([tables.interval(at) for at in zip(
-          *(r[name] for r in of_seed.values()))])
-      axis.plot(x, mean, style, color=color, marker="o", markersize=3, label=name)
-      axis.fill_between(x, low, high, color=color, alpha=0.2, linewidth=0)
-    axis.set(title=f"{arm}, {rate:g}" + (f", {number:g}" if number is not None else ""),
-             ylim=(0, 1), xlim=(0, None))
-    axis.title.set_fontsize(9)
-    axis.grid(alpha=0.3)
-  for axis in axes[-1]: axis.set_xlabel("square root of the KL (nats)")
-  for axis in axes.flat[len(arms):]: axis.axis("off")
-  for axis in axes[:, 0]: axis.set_ylabel("chance of being right")
+  """Draws gold and proxy along the root of the KL, with 95% intervals over seeds.
+
+  A panel is an arm with scorers; above at its own rate, below at MIDDLE.
+  """
+  plt, names = plots.pyplot(), [arm for arm in ARMS if arm != "gold"]
+  fig, axes = plt.subplots(2, len(names), figsize=(13, 5), layout="constrained", sharey=True)
+  for row, rates in zip(axes, (RATES, (MIDDLE,))):
+    arms = of_arms(known, rates)
+    for axis, arm in zip(row, names):
+      rate, number, of_seed = arms[arm]
+      x = np.sqrt(np.maximum(np.mean([r["kl"] for r in of_seed.values()], axis=0), 0))
+      for name, color, style in (("proxy", "C3", "--"), ("gold", "C0", "-")):
+        mean, low, high = np.transpose([tables.interval(at) for at in zip(
+            *(r[name] for r in of_seed.values()))])
+        axis.plot(x, mean, style, color=color, marker="o", markersize=3, label=name)
+        axis.fill_between(x, low, high, color=color, alpha=0.2, linewidth=0)
+      more = "" if number is None else f", {number:g}"
+      axis.set_title(f"{arm}{more}, rate {rate:g}", fontsize=9)
+      axis.set(ylim=(0, 1), xlim=(0, None))
+      axis.grid(alpha=0.3)
+    row[0].set_ylabel("chance of being right")
+  for axis in axes[-1]: axis.set_xlabel("root of the KL (nats)")
   axes[0, 0].legend()
   fig.savefig(file, dpi=110)
 
@@ -338,7 +354,9 @@ def main():
   args = args.parse_args()
   if args.summary: return write_table(study.read(args.folder / "runs.jsonl", KEY), args.summary)
   if args.figure: return draw(read_table(TABLE), args.figure)
-  if args.table: return sys.stdout.write(tabulate(read_table(TABLE)) + "\n")
+  if args.table:
+    known = read_table(TABLE)
+    return sys.stdout.write(f"{tabulate(known)}\n\n{tabulate(known, (MIDDLE,))}\n")
   if args.prepare: return [prepare(args.folder, seed) for seed in args.seeds]
   if tuning := [s for s in args.seeds if s in study.TUNING]:
     run_all(args.folder, tuning, args.limit, args.steps)
