@@ -51,8 +51,8 @@ Predictions:
 
 Added after the runs of TUNING, before those of other seeds had ended: all arms with scorers except
 `kl` had chosen the smallest rate, at which the policy has moved little after 60 steps. To compare
-them where it moves, all arms with scorers have ten seeds at the rate MIDDLE too, with the number that
-was best there. The second table has these runs, and both tables have the mean of gold over all
+them where it moves, all arms with scorers have ten seeds at the rate MIDDLE too, with the number
+that was best there. The second table has these runs, and both tables have the mean of gold over all
 measurements of a run (`over the run`).
 
 Commands:
@@ -264,8 +264,9 @@ def run_all(folder, seeds, limit, steps=STEPS):
 def summarise(row):
   """The measures of a run."""
   gold, proxy = (np.convolve(row[name], [0.5, 0.5], "valid") for name in ("gold", "proxy"))
-  return dict(final=float(gold[-1]), over=float(gold.max() - gold[-1]), run=np.mean(row["gold"]),
-              gap=float(proxy[-1] - gold[-1]), kl=row["kl"][-1], form=row["form"][-1])
+  return dict(final=float(gold[-1]), over=float(gold.max() - gold[-1]),
+              run=float(np.mean(row["gold"])), gap=float(proxy[-1] - gold[-1]),
+              kl=row["kl"][-1], form=row["form"][-1])
 
 
 def write_table(known, file):
@@ -275,7 +276,7 @@ def write_table(known, file):
     out.writerow([*KEY, *CURVES])
     for key, row in sorted(known.items(), key=lambda x: str(x[0])):
       out.writerow(["" if x is None else x for x in key]
-                   + [" ".join(f"{x:.4g}" for x in row[name]) for name in CURVES])
+                   + [" ".join(map(str, row[name])) for name in CURVES])
 
 
 def read_table(file):

@@ -9,6 +9,7 @@ from rlx.build import methods as build_methods, validation
 from rlx.core import options
 from rlx.rewards import shaping
 
+RATES = overoptimisation.RATES, (overoptimisation.MIDDLE,)
 ROOT = pathlib.Path(__file__).parents[3]
 SCORES_BE = np.float32([[-6, 2, 0, 4], [4, -2, 0, 2]])  # Of two completions of one prompt.
 
@@ -52,7 +53,7 @@ def test_measures_by_hand():
     assert got["others"] == pytest.approx(chance(1, 0, 2, -1, 0, 1))
   got = overoptimisation.summarise(dict(
       gold=[0.2, 0.4, 0.6, 0.3, 0.1], proxy=[0.2, 0.3, 0.5, 0.7, 0.8], kl=[0, 1, 2], form=[1, 0]))
-  assert got == pytest.approx(dict(final=0.2, over=0.3, gap=0.55, kl=2, form=0))
+  assert got == pytest.approx(dict(final=0.2, run=0.32, over=0.3, gap=0.55, kl=2, form=0))
 
 
 def run(final, steps=60):
@@ -63,12 +64,12 @@ def run(final, steps=60):
 
 
 def test_a_record_is_tuned_on_its_own_seeds_and_continued(monkeypatch, tmp_path):
-  """The best rate is the middle one, and for `gold` the largest; the table has both for `one`."""
+  """The best rate is the smallest one, and for `gold` the largest; `one` has ten seeds at all."""
   asked = []
   def train(lab, arm, rate, number, seed, steps):
     asked.append((arm, rate, number, seed))
     noise = seed % 7 / 100
-    return run(0.5 + noise - abs(np.log10(rate / (3e-4 if arm == "gold" else 1e-4))) / 5, steps)
+    return run(0.5 + noise - abs(np.log10(rate / (3e-4 if arm == "gold" else 3e-5))) / 5, steps)
   monkeypatch.setattr(overoptimisation.Lab, "train", train)
   call = lambda seeds, limit=1e9: overoptimisation.run_all(tmp_path, seeds, limit)
   with pytest.raises(ValueError, match="add --seeds 100 101 first"): call([0])
@@ -82,23 +83,26 @@ def test_a_record_is_tuned_on_its_own_seeds_and_continued(monkeypatch, tmp_path)
   call([0])
   record.write_text(record.read_text()[:-9])  # Cut while it was written.
   call([0, 1])
-  assert len(asked) == 8 + 1 + 8 and asked.count(("one", 3e-4, None, 0)) == 2
+  assert len(asked) == 14 + 1 + 14 and asked.count(asked[13]) == 2
   assert {key[:2] for key in asked} == {("gold", 3e-4), ("one", 3e-4), *(
-      (arm, 1e-4) for arm in overoptimisation.ARMS if arm != "gold")}
+      (arm, rate) for arm in overoptimisation.ARMS for rate in (3e-5, 1e-4) if arm != "gold")}
   known = overoptimisation.study.read(record, overoptimisation.KEY)
   overoptimisation.write_table(known, tmp_path / "runs.csv")
   table = overoptimisation.read_table(tmp_path / "runs.csv")
-  assert table.keys() == known.keys() and overoptimisation.tabulate(
-      table) == overoptimisation.tabulate(known)
-  assert f"| `{overoptimisation.FAST}` | 0.0003 |  | 2 |" in overoptimisation.tabulate(table)
+  assert table.keys() == known.keys()
+  text = {rates: overoptimisation.tabulate(table, rates) for rates in RATES}
+  assert text == {rates: overoptimisation.tabulate(known, rates) for rates in RATES}
+  assert f"| `{overoptimisation.FAST}` | 0.0003 |  | 2 |" in text[RATES[0]]
+  assert "| `one` | 0.0001 |  | 2 |" in text[RATES[1]] and "gold`" not in text[RATES[1]]
 
 
-def test_the_table_of_the_page_is_that_of_the_recorded_runs():
+@pytest.mark.parametrize("rates", RATES)
+def test_the_tables_of_the_page_are_those_of_the_recorded_runs(rates):
   known = overoptimisation.read_table(overoptimisation.TABLE)
-  arms = overoptimisation.of_arms(known)
+  arms = overoptimisation.of_arms(known, rates)
   assert {len(of_seed) for _, _, of_seed in arms.values()} == {len(overoptimisation.study.SEEDS)}
-  page = ROOT / "docs/overoptimisation.md"
-  assert overoptimisation.tabulate(known) in page.read_text()
+  assert overoptimisation.tabulate(known, rates) in (
+      ROOT / "docs/overoptimisation.md").read_text()
 
 
 def test_a_run_measures_the_policy_by_all_scorers(monkeypatch, tmp_path):
