@@ -294,25 +294,37 @@ def of_arms(known, rates=RATES):
 
 
 def tabulate(known, rates=RATES):
-  """Markdown of the table of arms at the best of these rates."""
-  arms = of_arms(known, rates)
+  """Markdown of the measures of arms at the best of these rates."""
+  arms, cell = of_arms(known, rates), _cells(known, rates)
+  def mean(name, arm): return np.mean([summarise(r)[name] for r in arms[arm][2].values()])
+  rows = [[f"`{arm}`", f"{rate:g}", "" if number is None else f"{number:g}", cell("final", arm),
+           cell("final", arm, "one") if arm != "one" else "",
+           *(cell(name, arm) for name in ("run", "over", "gap")),
+           f"{mean('kl', arm):.1f}", f"{mean('form', arm):.2f}"]
+          for arm, (rate, number, _) in arms.items()]
+  return tables.markdown(["arm", "rate", "number", "final gold", "less `one`", "gold over the run",
+                          "over-optimisation", "gap", "KL", "right form"], rows)
+
+
+def compare(known, rates=RATES):
+  """Markdown of the differences of arms at the best of these rates to `one`."""
+  cell = _cells(known, rates)
+  rows = [[f"`{arm}`", *(cell(name, arm, "one") for name in ("final", "run", "over", "gap"))]
+          for arm in list_arms(known, rates) if arm != "one"]
+  return tables.markdown(["less `one`", "final gold", "gold over the run", "over-optimisation",
+                          "gap"], rows)
+
+
+def _cells(known, rates):
+  """A function (measure, arm, arm that is subtracted) -> its mean with interval over seeds."""
   measured = {arm: {s: summarise(r) for s, r in of_seed.items()}
-              for arm, (_, _, of_seed) in arms.items()}
-  def cell(arm, name, less=None):
-    if arm == less: return ""
-    seeds = [s for s in measured[arm] if less is None or s in measured[less]]
+              for arm, (_, _, of_seed) in of_arms(known, rates).items()}
+  def cell(name, arm, less=None):
+    seeds = sorted(measured[arm].keys() & measured[less or arm].keys())
     x = np.array([measured[arm][s][name] - (measured[less][s][name] if less else 0) for s in seeds])
-    found = accuracy.bootstrap(lambda i: float(x[i].mean()), len(x))
-    return "{mean:.3f} [{low:.3f}, {high:.3f}]".format(**found)
-  rows = [[f"`{arm}`", f"{rate:g}", "" if number is None else f"{number:g}", len(of_seed),
-           cell(arm, "final"), cell(arm, "final", "one"), cell(arm, "run"), cell(arm, "run", "one"),
-           cell(arm, "over"), cell(arm, "over", "one"), cell(arm, "gap"), cell(arm, "gap", "one"),
-           f"{np.mean([x['kl'] for x in measured[arm].values()]):.1f}",
-           f"{np.mean([x['form'] for x in measured[arm].values()]):.2f}"]
-          for arm, (rate, number, of_seed) in arms.items()]
-  return tables.markdown(
-      ["arm", "rate", "number", "seeds", "final gold", "less `one`", "over the run", "less `one`",
-       "over-optimisation", "less `one`", "gap", "less `one`", "KL", "right form"], rows)
+    return "{mean:.3f} [{low:.3f}, {high:.3f}]".format(
+        **accuracy.bootstrap(lambda i: float(x[i].mean()), len(x)))
+  return cell
 
 
 def draw(known, file):
@@ -357,7 +369,8 @@ def main():
   if args.figure: return draw(read_table(TABLE), args.figure)
   if args.table:
     known = read_table(TABLE)
-    return sys.stdout.write(f"{tabulate(known)}\n\n{tabulate(known, (MIDDLE,))}\n")
+    return sys.stdout.write("\n\n".join(make(known, rates) for make in (tabulate, compare)
+                                        for rates in (RATES, (MIDDLE,))) + "\n")
   if args.prepare: return [prepare(args.folder, seed) for seed in args.seeds]
   if tuning := [s for s in args.seeds if s in study.TUNING]:
     run_all(args.folder, tuning, args.limit, args.steps)
