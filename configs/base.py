@@ -131,6 +131,24 @@ def part(what, *default):
   raise ValueError(f"it needs a {what}, which base={name} does not have; write {able}.")
 
 
+SCORED = ("checked", "scorer")  # Variants of configs of papers that have a reward model.
+
+
+def scored_by(c, kind, *parts, gives="head"):
+  """What takes the place of a paper's reward models, as verifier.scores and verifier.steps name it.
+
+  Args:
+    kind: of SCORED. checked: the exact verifiers that the base has for `parts`. scorer: trained
+      models, scorers.trained, or scorers.trained1, ... of several; the user sets their paths.
+    parts: of `part`, one for each reward model.
+    gives: scorers.NAME.kind.
+  """
+  if kind == "checked": return tuple(map(part, parts))
+  names = [f"trained{i + 1 if len(parts) > 1 else ''}" for i in range(len(parts))]
+  for name in names: c.scorers[name] = dict(path=placeholder(str), kind=gives)
+  return tuple(f"scorers.{name}" for name in names)
+
+
 def _module(base):
   return importlib.import_module(f"rlx.configs.bases.{base}".rstrip("."))
 
@@ -497,6 +515,8 @@ def declared():
       # Additional verifiers that score completions, such as ("format.boxed",), and scorers, as
       # "scorers.NAME".
       scores=(),
+      # The quantile of an ensemble of these scores that low_scores_B is, interpolated linearly.
+      scores_quantile=Option(0.25, ranges.SHARE),
       # The marks that open and close a thought, in which no answer is stated: "OPENING CLOSING".
       thoughts=Option(thoughts.MARKS, Kind("texts 'OPENING CLOSING', such as '<think> </think>'",
                                            thoughts.are_marks)),

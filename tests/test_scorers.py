@@ -1,15 +1,18 @@
 """Frozen models of `scorers`: what they give as scores, their memory, and what is refused."""
 import dataclasses
+import pathlib
 
 import jax
 import numpy as np
 import pytest
 
 from rlx import build
-from rlx.build import memory
+from rlx.build import load, memory
 from rlx.io import hf, tokenizer, weights
+from rlx.loops import rl
 from rlx.models import logps, transformer, value
 from rlx.rollouts import padding, trajectories
+from rlx.stages import collect, columns, host_state, model_fields, passes
 from tests import stages, tiny
 
 KNOWN = "0123456789abcdefgh;YN?"
@@ -44,9 +47,9 @@ def config_of(folder, names, changes=(), **more):
   changes = ENSEMBLE | dict(changes)
   parts = {name: dict(path=str(folder / ("text" if name in ("ratio", "asked") else "head")),
                       **KINDS[name]) for name in names}
-  return tiny.config(folder, scorers=parts, learner__pack=True, rollouts__max_tokens=8,
-                     rollouts__bucket=8, rollouts__chunk=8,
-                     rollouts__step_separator=";", **changes, **more)
+  return tiny.config(folder, scorers=parts, **dict(
+      learner__pack=True, rollouts__max_tokens=8, rollouts__bucket=8, rollouts__chunk=8,
+      rollouts__step_separator=";") | changes | more)
 
 
 def expected(run, state, rollouts):
@@ -57,11 +60,12 @@ def expected(run, state, rollouts):
   head_BT = np.asarray(value.values(
       params["scorers.head"], models["scorers.head"], longer.tokens_BS, longer.positions_BS,
       longer.valid_BS, completion_width=longer.sampler_logps_BT.shape[1]))[:, 1:]
+  found = dict(head=head_BT, likely=1 / (1 + np.exp(-head_BT)))
+  if "scorers.ratio" not in params: return found
   drawn = [np.take_along_axis(np.asarray(jax.nn.log_softmax(logps.logits(p, models[m], rollouts))),
                               np.asarray(rollouts.completions_BT)[..., None], 2)[..., 0]
            for p, m in ((params["scorers.ratio"], "scorers.ratio"), (state.reference, "policy"))]
-  return dict(head=head_BT, likely=1 / (1 + np.exp(-head_BT)),
-              ratio=np.cumsum(np.where(rollouts.mask_BT, drawn[0] - drawn[1], 0), axis=1))
+  return found | dict(ratio=np.cumsum(np.where(rollouts.mask_BT, drawn[0] - drawn[1], 0), axis=1))
 
 
 def test_a_batch_has_the_scores_of_all_kinds_and_of_verifiers(folder):
@@ -130,6 +134,144 @@ def test_a_saved_head_is_read_again_and_by_no_other_key(folder):
     build.build(c)
 
 
+def reads_later(logps_BT): return logps_BT
+
+
+def reads_greedy(greedy_PG): return greedy_PG
+
+
+LONE = dict(verifier__scores=("scorers.head",))
+
+
+FILTERED = dict(
+    verifier__scores=("scorers.head", "scorers.likely", "format.ascii_share"),
+    rollouts__filter_groups=dict(name="filter_groups.score_band", low=0.26, least_std=0.2),
+    rollouts__select_completions=dict(name="select_completions.agreed", most=0.3))
+
+
+@pytest.mark.parametrize("more", [
+    dict(), dict(learner__microbatches=2, learner__minibatches=1),
+    dict(rollouts__bucket=4, learner__pack=False),
+    dict(mesh=dict(data=2, fsdp=2, tensor=1))], ids=str)
+def test_filters_read_scores_of_models_which_are_computed_once(folder, more, monkeypatch):
+  """Groups by a score and completions by the disagreement of an ensemble, in several draws."""
+  run = build.build(config_of(folder, ("head", "likely"), FILTERED | more))
+  state, host = run.init(), host_state.HostState(rehearsed={})
+  asked, verify = [], run.pool.verify
+  monkeypatch.setattr(run.pool, "verify", lambda p, t: asked.append(len(t)) or verify(p, t))
+  batch, metrics = run.collect(state, host, 0, tiny.CLOCK)
+  rows = run.sizes.draw * 4 * metrics["rollouts/draws"]
+  assert metrics["rollouts/draws"] > 1 and sum(asked) == 2 * rows  # The verdict and the score.
+  annotated = run.annotate(state, batch)
+  assert sum(asked) == 2 * rows
+  host_BE = annotated.batch.scores_BE
+  monkeypatch.setattr(passes.Passes, "token_scores", None)  # Nothing is scored again.
+  placed = run.score(state, run.place(annotated))
+  np.testing.assert_array_equal(placed.batch.scores_BE, host_BE)
+  all_BT = expected(run, state, batch.rollouts)
+  at = np.maximum(batch.rollouts.completion_len_B - 1, 0)[:, None]
+  has_any_B = batch.rollouts.completion_len_B > 0
+  for e, name in enumerate(("head", "likely")):
+    np.testing.assert_allclose(host_BE[has_any_B, e], np.take_along_axis(
+        all_BT[name], at, 1)[has_any_B, 0], atol=1e-5)
+  learn_PG = annotated.batch.replace(excluded_B=np.zeros(32, np.int8)).learn_PG
+  score_PG = np.where(learn_PG, host_BE[:, 0].reshape(-1, 4), np.nan)
+  keep_P = (np.nanmean(score_PG, axis=1) >= 0.26) & (np.nanstd(score_PG, axis=1) >= 0.2)
+  assert list(keep_P) == sorted(keep_P, reverse=True) and keep_P.any()  # Those that failed last.
+  kept_PG = learn_PG & (host_BE.std(axis=1).reshape(-1, 4) <= 0.3)
+  np.testing.assert_array_equal(annotated.batch.learn_PG, kept_PG)
+  assert 0 < kept_PG.sum() < learn_PG.sum()
+
+
+def test_a_run_with_filters_of_scores_resumes_bit_for_bit(folder, tmp_path):
+  """Also with stored completions, which no filter reads: they are scored with the batch."""
+  c = config_of(folder, ("head", "likely"), FILTERED | dict(
+      rollouts__select_completions=dict(name="select_completions.everything"),
+      rollouts__rehearsal=2,
+      learner__auxiliary=dict(name="auxiliary.rehearsal", coef=1.0)), steps=2,
+                checkpoint__every=1)
+  run = build.build(c)
+  assert {"appended_passes", "scores_BE"} <= {f.name for f in run.score.planned}
+  batches, score = [], run.score.__call__
+  def kept(state, placed):
+    batches.append(score(state, placed))
+    return batches[-1]
+  run = dataclasses.replace(run, score=kept)
+  stored = {p.id: [3, run.texts.tokenizer.end_id] for p in run.prompts.first(4)}
+  with tiny.building(run), pytest.MonkeyPatch.context() as patch:
+    patch.setattr(collect.Collect, "find_solved", lambda *_: stored)
+    rl.train(c, tmp_path / "whole")
+    rl.train(c, tiny.killed_after(tmp_path / "whole", 1, tmp_path / "resumed"))
+  assert tiny.lines(tmp_path / "resumed") == tiny.lines(tmp_path / "whole")
+  scores_BE = np.asarray(batches[0].batch.scores_BE)  # The last row of two groups is stored.
+  assert np.isfinite(scores_BE[[27, 31]]).all() and np.isnan(scores_BE[28:31, 0]).all()
+  tiny.assert_equal_trees(*(
+      tiny.restored(run, tmp_path / x)[0].policy for x in ("whole", "resumed")))
+
+
+def test_without_such_a_filter_nothing_is_scored_before_the_batch(folder, monkeypatch):
+  """The programs are those of a run that cannot do it; a selection alone scores no draw."""
+  monkeypatch.setattr(columns, "passes_lib", None)  # What early passes would need.
+  one = dict(verifier__scores=FILTERED["verifier__scores"])
+  state, host = None, host_state.HostState(rehearsed={})
+  for changes, is_early in ((one, False), ({k: x for k, x in FILTERED.items()
+                                           if "filter" not in k}, True)):
+    run = build.build(config_of(folder, ("head", "likely"), changes))
+    assert run.collect.columns is None and (run.score.planned == run.planned) is not is_early
+    state = state or run.init()
+    batch, _ = run.collect(state, host, 0, tiny.CLOCK)
+    if not is_early: assert len(run.annotate(state, batch).batch.learn_B) == 32
+    else:
+      with pytest.raises(AttributeError): run.annotate(state, batch)
+
+
+# What of a trained model the variant :scorer of a paper's config reads.
+ARMS = dict(pf_ppo="scores_BE", hero="scores_BE", par="scores_BE", lsc="scores_BE",
+            pure="step_scores_BT", clip_delta="step_scores_BT", rsbs="step_scores_BT",
+            prof="step_scores_BT")
+
+
+@pytest.fixture(scope="module", name="trained")
+def written_for_chains(tmp_path_factory):
+  """A small model with a head, with the tokenizer of the policy of the toy."""
+  folder = tmp_path_factory.mktemp("trained")
+  tokens = weights.load_tokenizer(pathlib.Path("configs/models/chain"))
+  config = transformer.DecoderConfig(
+      vocab_size=len(tokens.vocabulary), d_model=16, n_layers=1, n_heads=2, n_kv_heads=2,
+      head_dim=8, d_ff=16, has_head=True)
+  params = value.init(config, tiny.draw_decoder(config))
+  params["value"]["w_D1"] = params["embed"]["w_VD"][:1].T
+  hf.save(folder, config, params, tokens)
+  return str(folder)
+
+
+@pytest.mark.parametrize("key", ARMS)
+def test_configs_of_papers_take_a_trained_scorer(key, trained):
+  c = load.load_config(f"papers/{key}:scorer-smoke")
+  for part in c.scorers.values(): part.path = trained
+  run = build.build(c)
+  planned = {f.name: f.where for f in run.planned}
+  assert planned[ARMS[key]] == "model"
+  if key != "pf_ppo": return
+  state, host = run.init(), host_state.HostState(rehearsed={})
+  for step in range(2):
+    state, annotated, batch, metrics = rl.iteration(run, state, host, step, tiny.CLOCK)
+    assert np.isfinite(metrics["policy/loss"]) and not rl.is_skipped(metrics)
+    # The best one and the first of the others.
+    score_PG = np.where(batch.lengths_B > 0, batch.scores_BE[:, 0], -np.inf).reshape(-1, 4)
+    kept_PG, rows = annotated.batch.learn_PG, np.arange(len(score_PG))
+    assert kept_PG[rows, score_PG.argmax(axis=1)].all() and (kept_PG.sum(axis=1) == 2).all()
+
+
+def test_what_an_ensemble_says_of_a_completion():
+  scores_BE = np.float32([[1, 2, 6], [0, np.nan, 1]])
+  of = lambda name, **options: np.asarray(getattr(model_fields, name)(scores_BE, **options))
+  np.testing.assert_allclose(of("mean_scores_B"), [3, np.nan])
+  np.testing.assert_allclose(of("std_scores_B"), [np.sqrt(14 / 3), np.nan], rtol=1e-6)
+  np.testing.assert_allclose(of("min_scores_B"), [1, np.nan])
+  np.testing.assert_allclose(of("low_scores_B", quantile=0.25), [1.5, np.nan])
+
+
 @pytest.mark.parametrize("names, changes, message", [
     (("head",), dict(), "scorers.head: verifier.scores and verifier.steps do not name it"),
     (("head",), dict(verifier__scores=("scorers.hed",)), "verifier.scores=.*is no scorers.hed"),
@@ -146,8 +288,11 @@ def test_a_saved_head_is_read_again_and_by_no_other_key(folder):
     (("asked",), dict(verifier__scores=("scorers.asked",), scorers__asked__yes="YN"),
      "scorers.asked.yes='YN': one token, not 2"),
     (("ratio",), dict(verifier__steps="scorers.ratio"), "verifier.steps=.*a scorer with a head"),
-    (("head",), dict(verifier__scores=("scorers.head",), rollouts__select_completions=dict(
-        name="select_completions.extremes")), "one that does not read scores_B"),
+    (("head",), LONE | dict(rollouts__filter_groups=dict(name="tests.test_scorers:reads_later")),
+     "rollouts.filter_groups.name='tests.test_scorers:reads_later': one that does not read "
+     "logps_BT"),
+    (("head",), LONE | dict(rollouts__filter_groups=dict(name="tests.test_scorers:reads_greedy")),
+     "rollouts.filter_groups reads greedy_outcome, which nothing computes"),
     (("head",), dict(verifier__scores=("scorers.head",), scorers__head__kind="loud"),
      "scorers.head.kind='loud': one of")], ids=str)
 def test_what_is_refused(folder, names, changes, message):

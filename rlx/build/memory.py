@@ -136,6 +136,9 @@ def estimate_bytes(run: run_lib.Run, state: records.TrainState) -> dict[str, int
   sizes, o, mesh = run.sizes, run.passes, run.passes.mesh.shape
   t, width = sizes.completion_tokens, sizes.prompt_tokens + sizes.completion_tokens
   batch = sizes.rows // o.shards
+  # Where the filter of groups reads models, they score a draw; its microbatches are no larger.
+  scored = batch if run.collect is None or run.collect.columns is None else max(
+      batch, sizes.draw * sizes.group // o.shards)
   def stage_bytes(bytes_fn: Callable[..., int], config: transformer.DecoderConfig, rows: int,
                   parts: int, width: int = width, **more: Any) -> int:
     part, config = -(-rows // parts), size.shard_config(config, mesh["tensor"])
@@ -145,6 +148,7 @@ def estimate_bytes(run: run_lib.Run, state: records.TrainState) -> dict[str, int
   more = max([sizes.axes["M"], *(1 + len(x.question_ids) for x in o.scorers.values())])
   stages = {_SCORING: max(
       stage_bytes(size.forward_bytes, config, batch, o.parts, width=width + more)
+      + 64 * (scored - batch) * (width + more)
       for config in o.models.values())}
   # Whole distributions, such as those of a teacher.
   table = 4 * batch * t * o.models["policy"].vocab_size

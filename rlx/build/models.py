@@ -64,7 +64,7 @@ def read_scorers(c: keys.Config) -> dict[str, keys.Config]:
   parts = {}
   for name, given in sorted(c.scorers.items()):
     parts[name] = keys.base.named_section("scorers")
-    parts[name].update(given)
+    parts[name].update(dict(given.items()))
   return parts
 
 

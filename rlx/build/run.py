@@ -18,9 +18,10 @@ from rlx.core import fields, records
 from rlx.learner import hosts, memory, sharding
 from rlx.prompts import iterator
 from rlx.stages import (
-    annotate, collect, dialogue, end_step, methods as methods_lib, outcomes as outcomes_lib,
-    passes as passes_lib, place, rewards_advantages, sampling as sampling_lib, score,
-    sizes as sizes_lib, texts as texts_lib, update_policy, update_prm, update_value)
+    annotate, collect, columns as columns_lib, dialogue, end_step, methods as methods_lib,
+    outcomes as outcomes_lib, passes as passes_lib, place, rewards_advantages, sampling as
+    sampling_lib, score, sizes as sizes_lib, texts as texts_lib, update_policy, update_prm,
+    update_value)
 from rlx.verifiers import pool
 
 
@@ -137,7 +138,12 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   stages = updates.device_stages(c, methods, configs, mesh, optimizers,
                                  scorers=build_models.scorers_of(c, tokenizer),
                                  token_id=updates.find_token_id(c, tokenizer), learns=learns)
-  planned = stages["planned"]
+  planned, is_policy = stages["planned"], learns == "policy"
+  filtering, selecting = (plan_lib.plan_filter(c, methods, key) if is_policy else []
+                          for key in (plan_lib.FILTER_GROUPS, plan_lib.SELECT_COMPLETIONS))
+  columns = columns_of(c, planned, build_verifiers.resources_of(
+      c, planned, texts, verifiers, train_prompts), texts=texts, outcomes=outcomes,
+                       sampling=sampling, passes=stages["passes"])
   prompts = build_prompts.make_iterator(c, train_prompts) if "train" in splits else None
   return Run(
       sizes=sizes, texts=texts, methods=methods, prompts=prompts, eval_prompts=main_prompts,
@@ -147,13 +153,22 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
           collect.Collect, c, prompts=prompts, sizes=sizes, texts=texts, sampling=sampling,
           outcomes=outcomes, pool=verifier_pool, filter_groups=methods.filter_groups,
           anneal=methods.anneal, budget=methods.budget, dialogues=dialogues,
+          columns=dataclasses.replace(columns, planned=filtering) if any(
+              f.where in ("host", "model") for f in filtering) else None,
           demonstrations=build_verifiers.demonstrations_of(c, texts, train_prompts)),
       annotate=options_lib.read_options(
-          annotate.Annotate, c, planned=planned, texts=texts, outcomes=outcomes, sampling=sampling,
-          field_options=plan_lib.field_options(c, planned), select=methods.select_completions,
-          resources=build_verifiers.resources_of(c, planned, texts, verifiers, train_prompts),
-          pool=verifier_pool),
+          annotate.Annotate, c, columns=columns, select=methods.select_completions,
+          selecting=selecting, pool=verifier_pool),
       place=place.Place(mesh, c.learner.pack), **stages)
+
+
+def columns_of(c: keys.Config, planned: list[fields.Field], resources: Mapping[str, Any],
+               **parts: Any) -> columns_lib.Columns:
+  """The Columns of a config."""
+  sizes, shards = sizes_of(c), parts["passes"].shards
+  return options_lib.read_options(
+      columns_lib.Columns, c, planned=planned, field_options=plan_lib.field_options(c, planned),
+      resources=resources, microbatch=sizes.rows // shards // c.learner.microbatches, **parts)
 
 
 def sizes_of(c: keys.Config) -> sizes_lib.Sizes:

@@ -28,6 +28,8 @@ def device_stages(c: keys.Config, methods: methods_lib.Methods,
   """
   planned = {"policy": plan_lib.plan_fields, "prm": plan_lib.plan_prm_fields}.get(
       learns, lambda c, methods: [])(c, methods)
+  early = plan_lib.find_early(c, methods) if learns == "policy" else ()
+  scored = plan_lib.plan_fields(c, methods, early) if early else planned
   statistics, old_statistics = plan_lib.find_statistics(c, methods)
   passes = options_lib.read_options(
       passes_lib.Options, c, mesh=mesh, models=models, scorers=scorers or {}, beta=methods.prm_beta,
@@ -41,7 +43,7 @@ def device_stages(c: keys.Config, methods: methods_lib.Methods,
       seed=c.seed, offload=c.offload_optimizers) for name in optimizers}
   return dict(
       planned=planned, passes=passes,
-      score=score.Score(planned, plan_lib.field_options(c, planned), passes),
+      score=score.Score(scored, plan_lib.field_options(c, scored), passes),
       update_prm=update_prm_of(c, methods, learners["prm"]),
       rewards_advantages=rewards_advantages_of(c, methods),
       update_value=update_value.UpdateValue(learners["value"], c.value.clip),

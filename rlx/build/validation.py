@@ -53,6 +53,8 @@ def check(c: keys.Config, methods: methods_lib.Methods) -> None:
     build_methods.bind_schedule(f"{name}.optimizer", c[name].optimizer.lr, c[name].optimizer)
   trackers.check(c.log.writers)
   plan_lib.plan_fields(c, methods)
+  for key in (plan_lib.FILTER_GROUPS, plan_lib.SELECT_COMPLETIONS):
+    plan_lib.plan_filter(c, methods, key)
   _try_methods(c, methods)
   _warn_cancelled(c, methods)
   _warn_uncorrected(c, methods)
@@ -307,11 +309,6 @@ def _check_scorers(c: keys.Config, methods: methods_lib.Methods) -> None:
       and scorers[c.verifier.scores[0].partition(".")[2]].kind == "yes_no"):
     _refuse(c, "verifier.scores", "a scorer of another kind than yes_no first, as scores of parts "
             "of a completion are read")
-  for field in methods.scored:
-    for name in (field, "scores_B" if field == "scores_BE" else field):
-      if "rollouts.select_completions" in methods.find_readers(name):
-        _refuse(c, "rollouts.select_completions.name", f"one that does not read {name}, which "
-                "scorers give after completions are selected")
 
 
 def _check_learner(c: keys.Config, methods: methods_lib.Methods) -> None:
@@ -458,7 +455,7 @@ def _make_example(c: keys.Config, methods: methods_lib.Methods) -> records.Batch
   sizes = dict(B=_FEW * c.rollouts.per_prompt, T=_FEW, E=len(c.verifier.scores),
                Z=max(len(c.verifier.step_rewards), 1), I=c.verifier.max_items,
                M=_FEW, J=_FEW, K=_FEW, V=_FEW)
-  tried = (*methods.readers().values(), methods.prm, methods.auxiliary, methods.filter_groups)
+  tried = (*methods.readers().values(), methods.prm, methods.auxiliary)
   names = [*(f.name for f in plan_lib.plan_fields(c, methods)),
            *(name for fn in tried if fn for name in fn.required)]
   columns = fields.example(methods.list_fields(), names, sizes)

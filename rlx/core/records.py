@@ -135,7 +135,7 @@ FIELDS = (
     Field("learn_B", bool, "Rows that give a gradient or a baseline."),
     Field("learn_BT", bool, "Tokens that give a gradient: drawn by the policy, in such a row."),
     Field("scores_B", np.float32, "Scores of the first verifier or scorer in verifier.scores.",
-          needs={"verifier.scores": ()}),
+          reads=("scores_BE",), needs={"verifier.scores": ()}),
     Field("lengths_B", np.int32, "Tokens that the policy drew."),
     Field("sampler_logps_BT", np.float32, "Log-probs of what the sampler drew from."),
     Field("finish_B", np.int32, "Index into FINISH: how the completion ended."),

@@ -525,6 +525,8 @@ Keys = TypedDict("Keys", {
     # Additional verifiers that score completions, such as ("format.boxed",), and scorers, as
     # "scorers.NAME".
     "verifier.scores": Sequence[str],
+    # The quantile of an ensemble of these scores that low_scores_B is, interpolated linearly.
+    "verifier.scores_quantile": float,
     # Functions that give each reasoning step a reward on any scale, for the reward steps.given.
     "verifier.step_rewards": Sequence[str],
     # Verifier that scores each reasoning step, such as "chain.steps", or a scorer with a head, as
