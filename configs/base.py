@@ -682,6 +682,9 @@ def declared():
   )
   # The value model; created when an estimator reads values_BT.
   c.value = dict(
+      # Initial parameters, as model.path; None: those of the policy. Of a model with a head for
+      # scores the head too, so that its first values are the scores; "scorers.NAME": that model.
+      path=placeholder(str),
       clip=Option(0.2, POSITIVE.or_none),  # clip range of the value loss; None: off
       epochs=Option(1, EPOCHS),
       minibatches=Option(1, PARTS),

@@ -141,6 +141,8 @@ def reads_greedy(greedy_PG): return greedy_PG
 
 
 LONE = dict(verifier__scores=("scorers.head",))
+GAE = dict(rewards=dict(outcome=dict(name="outcome.score", coef=1.0)),
+           advantages=dict(outcome=dict(name="temporal.gae", lam=1.0), whiten=False))
 
 
 FILTERED = dict(
@@ -225,6 +227,29 @@ def test_without_such_a_filter_nothing_is_scored_before_the_batch(folder, monkey
       with pytest.raises(AttributeError): run.annotate(state, batch)
 
 
+@pytest.mark.parametrize("path", ["scorers.head", "head"])
+def test_the_first_values_are_the_scores_of_a_scorer(folder, path):
+  """V before a token is the score up to the token before it; of a model of another size."""
+  c = config_of(folder, ("head",), LONE | GAE | dict(
+      value__path=path if "." in path else str(folder / path)))
+  run = build.build(c)
+  state = run.init()
+  rollouts = stages.rollouts(run, run.prompts.take(8), [
+      run.texts.tokenizer.encode(t, add_bos=False) for t in TEXTS], 8)
+  placed = stages.score(run, state, rollouts, np.float32([1, 0, 0, 1] * 8))
+  head_BT = expected(run, state, rollouts)["head"]
+  after_BT = np.asarray(rollouts.mask_BT)[:, 1:]
+  np.testing.assert_allclose(np.where(after_BT, placed.batch.values_BT[:, 1:], 0),
+                             np.where(after_BT, head_BT[:, :-1], 0), atol=1e-5)
+  assert (np.abs(head_BT[:, :-1])[after_BT] > 0.01).all()
+  placed, _ = run.rewards_advantages(state, placed)
+  scorer = np.asarray(state.frozen_models["scorers.head"]["value"]["w_D1"])
+  state, metrics = run.update_value(state, placed, 0)
+  assert metrics["value/grad_norm"] > 0
+  assert np.any(np.asarray(state.value["value"]["w_D1"]) != scorer)
+  np.testing.assert_array_equal(state.frozen_models["scorers.head"]["value"]["w_D1"], scorer)
+
+
 # What of a trained model the variant :scorer of a paper's config reads.
 ARMS = dict(pf_ppo="scores_BE", hero="scores_BE", par="scores_BE", lsc="scores_BE",
             pure="step_scores_BT", clip_delta="step_scores_BT", rsbs="step_scores_BT",
@@ -293,10 +318,15 @@ def test_what_an_ensemble_says_of_a_completion():
      "logps_BT"),
     (("head",), LONE | dict(rollouts__filter_groups=dict(name="tests.test_scorers:reads_greedy")),
      "rollouts.filter_groups reads greedy_outcome, which nothing computes"),
+    (("head",), LONE | dict(value__path="scorers.head"), "value.path=.* no estimator reads the"),
+    (("likely",), dict(verifier__scores=("scorers.likely",), value__path="scorers.likely") | GAE,
+     "value.path='scorers.likely': a scorer of kind head"),
+    (("head",), LONE | GAE | dict(value__path="scorers.hed"), "value.path=.*scorers: .'head'."),
+    (("head",), LONE | GAE | dict(value__path="scorers.head", lora__rank=2), "value.path=.* None "),
     (("head",), dict(verifier__scores=("scorers.head",), scorers__head__kind="loud"),
      "scorers.head.kind='loud': one of")], ids=str)
 def test_what_is_refused(folder, names, changes, message):
-  changes = {key: str(folder / x) if key.endswith("__path") and x else x
+  changes = {key: str(folder / x) if key.endswith("__path") and x and "." not in x else x
              for key, x in changes.items()}
   with pytest.raises(ValueError, match=message) as e:
     build.build(config_of(folder, names, **changes))

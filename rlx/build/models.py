@@ -15,7 +15,7 @@ from rlx.stages import methods as methods_lib, passes as passes_lib
 def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding.Mesh, shapes: bool
                 ) -> tuple[dict[str, tuple[transformer.DecoderConfig, records.Params]],
                            records.Params, tokenizer_io.Tokenizer]:
-  """Returns ({"policy", "prm"}: (DecoderConfig, params), frozen base or None, tokenizer).
+  """Returns ({"policy", "prm", "value"}: (DecoderConfig, params), frozen or None, tokenizer).
 
   There are also the models of `list_frozen`.
   """
@@ -30,10 +30,11 @@ def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding
     params = made(lambda base: lora.init(base, rng.key(c.seed, "lora"), rank=c.lora.rank,
                                          targets=tuple(c.lora.targets)), base)
     frozen = made(lambda base: freeze(base, c.model.frozen_dtype), base)
-  models = dict(policy=(config, params), prm=(config, params))
+  models = dict.fromkeys(("policy", "prm", "value"), (config, params))
   others = list_frozen(c, methods)
   if methods.needs("prm_logps_BT") and c.prm.path is not None:
     others = {"prm": c.prm.path, **others}
+  if c.value.path is not None and c.value.path not in others: others["value"] = c.value.path
   for name, path in others.items():
     own_config, own, own_tokenizer = load_model(c, path, shapes, f"{name}.path")
     if own_tokenizer.vocabulary != tokenizer.vocabulary:
@@ -46,6 +47,7 @@ def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding
           "tokens only, which both have.")
     if name.startswith("scorers."): _check_scorer(c, name, own_config, own_tokenizer, tokenizer)
     models[name] = adapted(own_config, path), own
+  if c.value.path in others: models["value"] = models[c.value.path]
   return models, frozen, tokenizer
 
 
@@ -215,9 +217,9 @@ def load_model(c: keys.Config, path: str | None, shapes: bool = False,
     raise ValueError(f"{key}=None: a model" + "; only `rlx sft` makes one" * (key == "model.path")
                      + ".")
   config, params, tokenizer = weights.load(path, dtype=c.model.param_dtype, shapes=shapes)
-  if config.has_head and not key.startswith("scorers."):
+  if config.has_head and not key.startswith(("scorers.", "value.")):
     raise ValueError(f"{key}={path!r}: a language model; this one has a head for scores and none "
-                     "for tokens, and can be named by scorers.NAME.path.")
+                     "for tokens, and can be named by scorers.NAME.path or value.path.")
   limits = build_prompts.list_limits(c)
   longest = max(limits, key=lambda key: limits[key])
   parts = {"prompts.max_tokens": c.prompts.max_tokens, longest: limits[longest],

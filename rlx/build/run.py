@@ -19,9 +19,9 @@ from rlx.learner import hosts, memory, sharding
 from rlx.prompts import iterator
 from rlx.stages import (
     annotate, collect, columns as columns_lib, dialogue, end_step, methods as methods_lib,
-    outcomes as outcomes_lib, passes as passes_lib, place, rewards_advantages, sampling as
-    sampling_lib, score, sizes as sizes_lib, texts as texts_lib, update_policy, update_prm,
-    update_value)
+    outcomes as outcomes_lib, passes as passes_lib, place, rewards_advantages,
+    sampling as sampling_lib, score, sizes as sizes_lib, texts as texts_lib, update_policy,
+    update_prm, update_value)
 from rlx.verifiers import pool
 
 

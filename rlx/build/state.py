@@ -23,7 +23,8 @@ class InitialState:
 
   Attributes:
     optimizers: of "learner", "prm" and "value".
-    configs, params: of "policy" and "prm", and of models that never learn, by their sections.
+    configs, params: of "policy", "prm" and "value", and of models that never learn, by their
+      sections.
     frozen: the base parameters if the models are adapters, else None.
     has_...: which further models there are.
   """
@@ -67,12 +68,12 @@ class InitialState:
       if self.prm_order == "none": del parts["prm_opt"]
       if self.prm_reference == "self":
         parts["prm_reference"] = self._copy(build_models.freeze(prm, self.frozen_dtype))
-    if loaded := {name: x for name, x in params.items() if name not in ("policy", "prm")}:
+    if loaded := {name: x for name, x in params.items() if name not in ("policy", "prm", "value")}:
       parts["frozen_models"] = {name: self._copy(build_models.freeze(x, self.frozen_dtype))
                                 for name, x in loaded.items()}
     if self.has_value:
       parts |= self._make_trained("value", "value",
-                                  value_model.init(self.configs["policy"], policy))
+                                  value_model.init(self.configs["value"], params["value"]))
     if self.sampler_every > 1: parts["sampler"] = self._copy(policy)
     if self.has_reward_std: parts["reward_std"] = number(jnp.nan)
     return records.TrainState(step=0, **parts)

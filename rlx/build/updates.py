@@ -21,7 +21,7 @@ def device_stages(c: keys.Config, methods: methods_lib.Methods,
   """{field of Run: value} for the stages from log-probs to the end; allocates nothing.
 
   Args:
-    models: {"policy", "prm"}: DecoderConfig.
+    models: {"policy", "prm", "value"}: DecoderConfig.
     mesh: may be abstract.
     scorers: see `models.scorers_of`.
     token_id, learns: see `find_token_id` and `build`.
@@ -38,7 +38,7 @@ def device_stages(c: keys.Config, methods: methods_lib.Methods,
       head_at_end=c.train_prm.labels == "outcome")
   learners = {name: learner_lib.Learner(
       name={"learner": "policy"}.get(name, name), optimizer=optimizers[name],
-      config=models["prm" if name == "prm" else "policy"], mesh=mesh, group=c.rollouts.per_prompt,
+      config=models[{"learner": "policy"}.get(name, name)], mesh=mesh, group=c.rollouts.per_prompt,
       epochs=c[name].epochs, minibatches=c[name].minibatches, microbatches=c[name].microbatches,
       seed=c.seed, offload=c.offload_optimizers) for name in optimizers}
   return dict(

@@ -261,6 +261,19 @@ def _check_model(c: keys.Config, methods: methods_lib.Methods) -> None:
   if c.prm.path is not None and c.prm.order != "none" and not methods.needs("prm_logps_BT"):
     _refuse(c, "prm.path",
             "no reward or estimator reads the PRM; drop the path or add a process reward")
+  if c.value.path is not None and not methods.needs("values_BT"):
+    _refuse(c, "value.path", "no estimator reads the value model; drop the path or take "
+            "temporal.gae")
+  if c.value.path is not None and c.lora.rank:
+    _refuse(c, "value.path", "None with lora.rank: value model and policy are adapters over one "
+            "base")
+  if host_fields.is_scorer(c.value.path):
+    name, scorers = c.value.path.partition(".")[2], build_models.read_scorers(c)
+    if name not in scorers:
+      _refuse(c, "value.path", f"a path, or one of scorers: {sorted(scorers)}")
+    if scorers[name].kind != "head":
+      _refuse(c, "value.path", f"a scorer of kind head; the scores of scorers.{name}.kind="
+              f"{scorers[name].kind!r} are not what a head for values gives")
   if c.teacher.path is not None and not build_models.needs_teacher(methods):
     _refuse(c, "teacher.path",
             "no reward and no loss reads the teacher; drop the path or add implicit.teacher")

@@ -455,6 +455,9 @@ Keys = TypedDict("Keys", {
     # steps of linear warm-up
     "value.optimizer.warmup_steps": int,
     "value.optimizer.weight_decay": float,
+    # Initial parameters, as model.path; None: those of the policy. Of a model with a head for
+    # scores the head too, so that its first values are the scores; "scorers.NAME": that model.
+    "value.path": str | None,
     # code_tests refuses prompts whose tests a constant solution passes, which ignores its
     # arguments or its stdin; True accepts them. `rlx doctor` counts them.
     "verifier.allow_constant": bool,

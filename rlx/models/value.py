@@ -7,7 +7,7 @@ from rlx.models import logps, transformer
 
 
 def init(config, params):
-  """A decoder's parameters, or adapters, with a value head that is zero at first.
+  """A decoder's parameters, or adapters, with a value head: their own, or one that is zero.
 
   A separate token head is left out, because it has no gradient. The value head has the dtype of
   `params`.
@@ -15,7 +15,7 @@ def init(config, params):
   decoder = {name: params[name] for name in ("embed", "layers", "norm") if name in params}
   dtype = jax.tree.leaves(decoder)[0].dtype
   head = {"w_D1": jnp.zeros((config.d_model, 1), dtype), "b_1": jnp.zeros((1,), dtype)}
-  return {**decoder, "value": head}
+  return {**decoder, "value": params.get("value", head)}
 
 
 @transformer.exact_products

@@ -80,7 +80,8 @@ class Columns:
     parts = next(n for n in range(1, rows + 1) if rows % n == 0 and rows // n <= self.microbatch)
     o = dataclasses.replace(self.passes, parts=parts, value_parts=parts)
     columns, prompt_P = sharding.place_rows(
-        ({name: x for name, x in values.items() if fields.axes_of(name)}, rollouts.prompt_P), o.mesh)
+        ({name: x for name, x in values.items() if fields.axes_of(name)}, rollouts.prompt_P),
+        o.mesh)
     values = fields.compute(wanted, "model", dict(
         values, **columns, passes=passes_lib.make_passes(o, state, rollouts.rows()),
         prompt_P=prompt_P), self.field_options, records.Batch(self.group).view)

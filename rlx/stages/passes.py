@@ -112,7 +112,7 @@ KINDS = ("head", "probability", "implicit", "yes_no")
 class Options:
   """The options that all passes of a run share."""
   mesh: jax.sharding.Mesh
-  models: dict[str, transformer.DecoderConfig]  # of "policy" and "prm", and of frozen_models
+  models: dict[str, transformer.DecoderConfig]  # of "policy", "prm", "value", and of frozen_models
   scorers: dict[str, Scorer]  # those of frozen_models that give scores
   head_parts: int | None    # microbatches of the passes of a PRM with a head; None: it has none
   head_at_end: bool         # whether such a PRM scores completions, at their last token, not steps
@@ -177,7 +177,7 @@ class Passes:
     arrays = self.logps("policy", more=specs, is_drawn=True)
     return dict(zip(("old_logps_BT", *names), arrays))[name]
 
-  def values(self, name: str = "value", model: str = "policy",
+  def values(self, name: str = "value", model: str = "value",
              parts: int | None = None) -> jax.Array:
     """values_BT of the value model, or of the TrainState's parameters `name`."""
     o, config = self.options, self.options.models[model]
