@@ -97,7 +97,7 @@ def shrink(c):
     c.eval.samples = min(c.eval.samples, 2)
     for part in c.eval.sets.values():
       part.update({k: x for k, x in dict(prompts=4, samples=2, max_tokens=8).items() if k in part})
-    c.train_prm.prompts, c.sft.steps, c.sft.batch = 8, 1, 8
+    c.train_scorer.prompts, c.sft.steps, c.sft.batch = 8, 1, 8
     c.learner.pack, c.verifier.workers = False, min(c.verifier.workers, 1)
     if "size" in c.prompts.options: c.prompts.options.size = 128
     if str(c.prompts.source).startswith("gym:"):

@@ -42,7 +42,7 @@ class InitialState:
   frozen_dtype: str | None = key("model.frozen_dtype")
   prm_order: str = key("prm.order")
   prm_reference: str = key("prm.reference")
-  labels: str | None = key("train_prm.labels")
+  labels: str | None = key("train_scorer.labels")
   sampler_every: int = key("rollouts.sync_every")
   offload: bool = key("offload_optimizers")
 
