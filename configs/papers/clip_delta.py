@@ -7,7 +7,7 @@ so that a completion cannot collect more reward by having more steps.
   rlx train papers/clip_delta:scorer scorers.trained.path=SCORER workdir=DIR
 
 The variant :scorer takes the scores of steps from a trained model with a head instead, as
-probabilities, such as <workdir>/scorer of `rlx train_prm` with labels of steps.
+probabilities, such as <workdir>/scorer of `rlx train_scorer` with labels of steps.
 
 Letters beside the values: M from memory of the paper, O our choice.
 

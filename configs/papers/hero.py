@@ -8,7 +8,7 @@ more get larger advantages.
   rlx train papers/hero:scorer scorers.trained.path=SCORER workdir=DIR
 
 The variant :scorer takes the score from a trained model with a head instead, such as
-<workdir>/scorer of `rlx train_prm`.
+<workdir>/scorer of `rlx train_scorer`.
 
 The formulas are stated in the paper (eq. 3 to 5). The values come from a re-implementation
 of its table 6 on verifiable prompts (documentation of HERO in a fork of verl). Differences

@@ -7,7 +7,7 @@ reward models, so that raising a score that is already good adds little.
   rlx train papers/lsc:scorer scorers.trained1.path=SCORER scorers.trained2.path=OTHER workdir=DIR
 
 The variant :scorer takes the scores from two trained models with a head instead, such as
-<workdir>/scorer of `rlx train_prm`; rewards.outcome.thresholds=(a,b) are those of your models.
+<workdir>/scorer of `rlx train_scorer`; rewards.outcome.thresholds=(a,b) are those of your models.
 
 Letters beside the values: O our choice (k, the thresholds, the KL term and PPO's values). The
 transform and the sum are stated in the paper. Differences from the paper: the paper uses

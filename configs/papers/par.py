@@ -7,7 +7,7 @@ completions: the sigmoid of the difference of their scores.
   rlx train papers/par:scorer scorers.trained.path=SCORER workdir=DIR
 
 The variant :scorer takes the score from a trained model with a head instead, such as
-<workdir>/scorer of `rlx train_prm`.
+<workdir>/scorer of `rlx train_scorer`.
 
 Letters beside the values: C taken from the released code (PorUna-byte/PAR, reward_shaper.py
 configs/config.py, and trainers/ppo_trainer.py), O our choice (k, among others).

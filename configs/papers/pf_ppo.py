@@ -7,7 +7,7 @@ model is the most reliable.
   rlx train papers/pf_ppo:scorer scorers.trained.path=SCORER workdir=DIR
 
 The variant :scorer takes the score from a trained model with a head instead, such as
-<workdir>/scorer of `rlx train_prm`.
+<workdir>/scorer of `rlx train_scorer`.
 
 Letters beside the values: C taken from the released code (swtheing/PF-PPO-RLHF,
 train_ppo_llama.sh), O our choice (lambda and the value model's learning rate, among others).

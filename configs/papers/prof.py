@@ -7,7 +7,7 @@ completions whose steps score highest and on the wrong ones whose steps score lo
   rlx train papers/prof:scorer scorers.trained.path=SCORER workdir=DIR
 
 The variant :scorer takes the scores of steps from a trained model with a head instead, as
-probabilities, such as <workdir>/scorer of `rlx train_prm` with labels of steps.
+probabilities, such as <workdir>/scorer of `rlx train_scorer` with labels of steps.
 
 Letters beside the values: P stated in the paper (the filter, as its summary describes it),
 C taken from the released code (amazon-science/PROF-GRPO, prof_grpo/scripts/run_prof_grpo.sh),

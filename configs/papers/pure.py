@@ -8,7 +8,7 @@ they add up to about this minimum.
   rlx train papers/pure:scorer scorers.trained.path=SCORER workdir=DIR
 
 The variant :scorer takes the scores of steps from a trained model with a head instead, as
-probabilities, such as <workdir>/scorer of `rlx train_prm` with labels of steps.
+probabilities, such as <workdir>/scorer of `rlx train_scorer` with labels of steps.
 
 Letters beside the values: C taken from the released code (CJReinforce/PURE), O our choice.
 

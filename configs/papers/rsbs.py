@@ -8,7 +8,7 @@ these scores.
   rlx train papers/rsbs:scorer scorers.trained.path=SCORER workdir=DIR
 
 The variant :scorer takes the scores of steps from a trained model with a head instead, as
-probabilities, such as <workdir>/scorer of `rlx train_prm` with labels of steps.
+probabilities, such as <workdir>/scorer of `rlx train_scorer` with labels of steps.
 
 Letters beside the values: O our choice; the product of the scores is written from memory of
 the paper. `kind` is prod, min, mean or max. Differences from the paper: its step scores come
