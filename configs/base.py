@@ -332,7 +332,18 @@ def _scorer(_):
       # yes_no: the probability of the token `yes` against `no` after the completion and `question`.
       kind=Option("head", "rlx.stages.passes:KINDS"),
       question=placeholder(str),
-      yes="Yes", no="No")
+      yes="Yes", no="No",
+      # What a model with a head learns from in each step, beside the policy; None: nothing, it is
+      # frozen. verdicts: those of the completions that learn | altered: pairs of a right completion
+      # and the same with another answer, which the prompt's verifier rejects. A language model
+      # starts with a head of zeros.
+      online=dict(
+          labels=Option(placeholder(str), "rlx.stages.update_scorers:LABELS"),
+          loss=dict(name="reward_model.bce"),  # of scores and labels, or of pairs of a group
+          epochs=Option(1, EPOCHS),            # passes over the batch
+          minibatches=Option(1, PARTS),        # optimizer steps per pass
+          microbatches=Option(1, PARTS),
+          optimizer=_optimizer(1e-5)))
 
 
 # Sections in which users choose the names: {path: (what a part of it is, declared keys -> the

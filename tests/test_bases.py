@@ -56,7 +56,7 @@ REFUSED = dict(
     math=STEPS | TURNS | WORDS | {"rl_plus", "verpo"},
     code=STEPS | TURNS | WORDS | JUDGES | {"fmt_len"},
     tools=STEPS | ANSWERS | WORDS | JUDGES | DOMAINS | {
-        "dars", "dph", "opd", "red", "rl_plus", "synlogic", "tinyv", "ver_pitfall",
+        "cooper", "dars", "dph", "opd", "red", "rl_plus", "synlogic", "tinyv", "ver_pitfall",
         "verpo"})
 
 

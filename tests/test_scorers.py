@@ -186,12 +186,13 @@ def test_filters_read_scores_of_models_which_are_computed_once(folder, more, mon
 
 
 def test_a_run_with_filters_of_scores_resumes_bit_for_bit(folder, tmp_path):
-  """Also with stored completions, which no filter reads: they are scored with the batch."""
+  """With a scorer that learns, and stored completions, which are scored with the batch."""
   c = config_of(folder, ("head", "likely"), FILTERED | dict(
       rollouts__select_completions=dict(name="select_completions.everything"),
       rollouts__rehearsal=2,
       learner__auxiliary=dict(name="auxiliary.rehearsal", coef=1.0)), steps=2,
                 checkpoint__every=1)
+  c.scorers.head.update(update_of("verdicts", "bce"))
   run = build.build(c)
   assert {"appended_passes", "scores_BE"} <= {f.name for f in run.score.planned}
   batches, score = [], run.score.__call__
@@ -207,8 +208,9 @@ def test_a_run_with_filters_of_scores_resumes_bit_for_bit(folder, tmp_path):
   assert tiny.lines(tmp_path / "resumed") == tiny.lines(tmp_path / "whole")
   scores_BE = np.asarray(batches[0].batch.scores_BE)  # The last row of two groups is stored.
   assert np.isfinite(scores_BE[[27, 31]]).all() and np.isnan(scores_BE[28:31, 0]).all()
-  tiny.assert_equal_trees(*(
-      tiny.restored(run, tmp_path / x)[0].policy for x in ("whole", "resumed")))
+  ends = [tiny.restored(run, tmp_path / x)[0] for x in ("whole", "resumed")]
+  tiny.assert_equal_trees(*((x.policy, x.scorers, x.scorers_opt) for x in ends))
+  assert np.any(ends[0].scorers["scorers.head"]["value"]["b_1"] != [0.25])  # Where it started.
 
 
 def test_without_such_a_filter_nothing_is_scored_before_the_batch(folder, monkeypatch):
@@ -250,6 +252,93 @@ def test_the_first_values_are_the_scores_of_a_scorer(folder, path):
   np.testing.assert_array_equal(state.frozen_models["scorers.head"]["value"]["w_D1"], scorer)
 
 
+def update_of(labels, loss, **more):
+  return dict(online=dict(labels=labels, loss=dict(name=f"reward_model.{loss}"),
+                          optimizer=dict(lr=3e-2), **more))
+
+
+@pytest.mark.parametrize("loss, more, mesh", [
+    ("bce", dict(microbatches=2), dict()),
+    ("bradley_terry", dict(minibatches=2), dict(mesh=dict(data=2, fsdp=2, tensor=1)))], ids=str)
+def test_a_scorer_learns_verdicts_beside_the_policy(folder, loss, more, mesh):
+  """Its loss by hand; rewards read the scores before the update, and the next step those after."""
+  c = config_of(folder, ("head", "likely"), dict(
+      mesh, verifier__scores=("scorers.head", "scorers.likely")))
+  c.scorers.head.update(update_of("verdicts", loss, **more))
+  run = build.build(c)
+  state = run.init()
+  assert set(state.scorers) == {"scorers.head"} and set(state.frozen_models) == {"scorers.likely"}
+  rollouts = stages.rollouts(run, run.prompts.take(8),
+                             [run.texts.tokenizer.encode(t, add_bos=False) for t in TEXTS], 8)
+  outcome_B = np.float32([1, 0, 0, 1] * 7 + [np.nan, 0, 0, 1])
+  placed = stages.score(run, state, rollouts, outcome_B)
+  before_BE, learn_B = np.array(placed.batch.scores_BE), np.asarray(placed.batch.learn_B)
+  after, metrics = run.update_scorers(jax.tree.map(np.copy, state), placed)
+  score_B, known_B = before_BE[:, 0], learn_B & ~np.isnan(outcome_B)
+  if loss == "bce": want = np.mean((np.logaddexp(0, score_B) - outcome_B * score_B)[known_B])
+  else:  # The first half, as a minibatch; each pair of a right and a wrong one of a group.
+    pairs = [score_B[i] - score_B[j] for g in range(0, 16, 4) for i in range(g, g + 4)
+             for j in range(g, g + 4) if known_B[i] and known_B[j] and outcome_B[i] > outcome_B[j]]
+    want = np.mean(np.logaddexp(0, -np.array(pairs)))
+  if loss == "bce": np.testing.assert_allclose(metrics["scorers.head/loss"], want, rtol=1e-5)
+  else: assert 0 < metrics["scorers.head/loss"] and want > 0
+  np.testing.assert_array_equal(placed.batch.scores_BE, before_BE)
+  again_BE = np.asarray(stages.score(run, after, rollouts, outcome_B).batch.scores_BE)
+  np.testing.assert_array_equal(again_BE[:, 1], before_BE[:, 1])  # The frozen one.
+  gap = lambda x_BE: np.mean(x_BE[known_B & (outcome_B == 1), 0]) - np.mean(
+      x_BE[known_B & (outcome_B == 0), 0])
+  assert gap(again_BE) > gap(before_BE) + 0.01
+  held, traced = memory.count_state_bytes(run.shapes()), memory.trace_programs(run, run.shapes())
+  assert held["scorers.head + optimizer"] > 2.9 * memory.memory.tree_bytes(state.scorers)
+  assert "scorers.head update" in {p.name for p in traced}
+
+
+def test_pairs_of_a_right_completion_and_of_it_with_another_answer(folder):
+  """Answers are replaced by the first other one, and only what the verifier rejects is a pair."""
+  c = config_of(folder, ("head",), LONE)
+  c.scorers.head.update(update_of("altered", "bradley_terry"))
+  c.eval.answer = ";(.)"
+  run = build.build(c)
+  state, prompts, tokens = run.init(), run.prompts.take(8), run.texts.tokenizer
+  # Right with "a", and the next answer of the prompt is "b"; no right one; the verifier takes "a" of
+  # another prompt for right, too; none is stated.
+  texts = ["1;a", "2;b", "3", "4;a"] + ["1;a"] * 4 + ["5;c"] * 4 + ["c"] * 4 + ["1;a"] * 16
+  right_B = np.float32(([0, 0, 0, 1] + [0] * 4 + [1] * 4 + [1] * 4 + [0] * 16))
+  asked = []
+  def verify(path, some, altered):
+    asked.extend(zip((p.id for p in some), altered))
+    return [float(text == "5;a") for text in altered]
+  annotate_ = dataclasses.replace(run.annotate, columns=dataclasses.replace(
+      run.annotate.columns, resources=dict(run.annotate.columns.resources, verify=verify)))
+  run = dataclasses.replace(run, annotate=annotate_)
+  rollouts = stages.rollouts(run, prompts, [
+      [*tokens.encode(t, add_bos=False), tokens.end_id] for t in texts], 8)
+  placed = stages.score(run, state, rollouts, right_B, prompts)
+  assert asked == [(prompts[0].id, "4;b"), (prompts[2].id, "5;a")]
+  rows, labels_BT = placed.values["altered_rows"]
+  got = {b: tokens.decode(ids[:-1]) for b, ids in enumerate(padding.completions(rows))
+         if len(ids) > 1}
+  assert got == {0: "4;a", 1: "4;b"} and rows.completions_BT[1, 3] == tokens.end_id
+  assert np.argwhere(~np.isnan(labels_BT)).tolist() == [[0, 3], [1, 3]]
+  assert labels_BT[:2, 3].tolist() == [1, 0]
+  x = rows.prompt_width
+  np.testing.assert_array_equal(rows.tokens_BS[1, x - rows.prompt_len_B[1]:x],
+                                run.texts.prompt_ids(prompts[0]))
+  after, metrics = run.update_scorers(jax.tree.map(np.copy, state), placed)
+  head_BT = np.asarray(value.values(
+      state.scorers["scorers.head"], dataclasses.replace(
+          run.passes.models["scorers.head"], remat="none"), rows.tokens_BS, rows.positions_BS,
+      rows.valid_BS, completion_width=9))[:, 1:]
+  np.testing.assert_allclose(metrics["scorers.head/loss"], np.logaddexp(
+      0, head_BT[1, 3] - head_BT[0, 3]), rtol=1e-5)
+  assert np.any(after.scorers["scorers.head"]["value"]["w_D1"]
+                != np.asarray(state.scorers["scorers.head"]["value"]["w_D1"]))
+  none = stages.score(run, state, rollouts, 0 * right_B, prompts)  # Nothing to learn from.
+  same, metrics = run.update_scorers(jax.tree.map(np.copy, state), none)
+  assert metrics["scorers.head/empty"] == 1
+  tiny.assert_equal_trees(same.scorers, jax.device_get(state.scorers))
+
+
 # What of a trained model the variant :scorer of a paper's config reads.
 ARMS = dict(pf_ppo="scores_BE", hero="scores_BE", par="scores_BE", lsc="scores_BE",
             pure="step_scores_BT", clip_delta="step_scores_BT", rsbs="step_scores_BT",
@@ -288,6 +377,25 @@ def test_configs_of_papers_take_a_trained_scorer(key, trained):
     assert kept_PG[rows, score_PG.argmax(axis=1)].all() and (kept_PG.sum(axis=1) == 2).all()
 
 
+def test_cooper_starts_from_the_policy_with_a_head_of_zeros():
+  """Its first rewards are 1/2; pairs of the toy's completions then move them."""
+  run = build.build(load.load_config("papers/cooper:smoke"))
+  state, host = run.init(), host_state.HostState(rehearsed={})
+  spreads = []
+  for step in range(2):
+    state, annotated, batch, metrics = rl.iteration(run, state, host, step, tiny.CLOCK)
+    rows, labels_BT = annotated.values["altered_rows"]
+    is_pair_P = ~np.isnan(labels_BT).all(axis=1).reshape(-1, 2)[:, 0]
+    right_P = (batch.outcome_PG > 0.5).any(axis=1)
+    assert is_pair_P.any() and (right_P | ~is_pair_P).all()
+    texts = [run.texts.tokenizer.decode(ids[:-1]) for ids in padding.completions(rows)]
+    for right, altered in zip(texts[::2], texts[1::2]):
+      if right: assert right[:-1] == altered[:-1] and right[-2] == "#" and right[-1] != altered[-1]
+    spreads.append(np.nanstd(np.asarray(batch.scores_BE)))
+    if not step: np.testing.assert_allclose(metrics["scorers.trained/loss"], np.log(2), rtol=1e-6)
+  assert spreads[0] == 0 < spreads[1]
+
+
 def test_what_an_ensemble_says_of_a_completion():
   scores_BE = np.float32([[1, 2, 6], [0, np.nan, 1]])
   of = lambda name, **options: np.asarray(getattr(model_fields, name)(scores_BE, **options))
@@ -318,6 +426,17 @@ def test_what_an_ensemble_says_of_a_completion():
      "logps_BT"),
     (("head",), LONE | dict(rollouts__filter_groups=dict(name="tests.test_scorers:reads_greedy")),
      "rollouts.filter_groups reads greedy_outcome, which nothing computes"),
+    (("ratio",), dict(verifier__scores=("scorers.ratio",),
+                      scorers__ratio__online=dict(labels="verdicts")),
+     "scorers.ratio.online.labels='verdicts': None with scorers.ratio.kind"),
+    (("head",), LONE | dict(scorers__head__online=dict(labels="loud")),
+     "scorers.head.online.labels='loud': one of"),
+    (("head",), LONE | dict(scorers__head__online=dict(labels="verdicts", loss=dict(name="sft.nll"))
+                            ), "scorers.head.online.loss.name='sft.nll': "),
+    (("head",), LONE | dict(scorers__head__online=dict(labels="verdicts", minibatches=3)),
+     "must be a multiple of scorers.head.online.minibatches=3"),
+    (("head",), LONE | dict(scorers__head__online=dict(labels="verdicts", rate=3)),
+     "scorers.head.online.rate: no such key"),
     (("head",), LONE | dict(value__path="scorers.head"), "value.path=.* no estimator reads the"),
     (("likely",), dict(verifier__scores=("scorers.likely",), value__path="scorers.likely") | GAE,
      "value.path='scorers.likely': a scorer of kind head"),

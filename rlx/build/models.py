@@ -92,7 +92,8 @@ def _check_scorer(c: keys.Config, section: str, config: transformer.DecoderConfi
                   own: tokenizer_io.Tokenizer, tokenizer: tokenizer_io.Tokenizer) -> None:
   """Refuses a model that cannot score as its kind says, or reads prompts in another form."""
   part, key = read_scorers(c)[section.partition(".")[2]], f"{section}.kind"
-  if (part.kind in ("head", "probability")) != config.has_head:
+  learns = part.online.labels is not None  # A language model then gets a head of zeros.
+  if (part.kind in ("head", "probability")) != (config.has_head or learns):
     has, kinds = (("a head for scores and none for tokens", "head or probability")
                   if config.has_head else ("no head for scores", "implicit or yes_no"))
     raise ValueError(f"{key}={part.kind!r}: {part.path!r} has {has}; {kinds}.")

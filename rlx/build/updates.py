@@ -1,16 +1,18 @@
 """The stages of a step that run on devices, from a config: log-probs, rewards, updates."""
+import dataclasses
 from typing import Any
 
 import jax
 
-from rlx.build import keys, options as options_lib, plan as plan_lib, validation
+from rlx.build import (
+    keys, methods as build_methods, options as options_lib, plan as plan_lib, validation)
 from rlx.core import resolve, rng
 from rlx.io import tokenizer as tokenizer_io
 from rlx.learner import optimizer
 from rlx.models import transformer
 from rlx.stages import (
     end_step, learner as learner_lib, methods as methods_lib, passes as passes_lib,
-    rewards_advantages, score, update_policy, update_prm, update_value)
+    rewards_advantages, score, update_policy, update_prm, update_scorers, update_value)
 
 
 def device_stages(c: keys.Config, methods: methods_lib.Methods,
@@ -39,12 +41,15 @@ def device_stages(c: keys.Config, methods: methods_lib.Methods,
   learners = {name: learner_lib.Learner(
       name={"learner": "policy"}.get(name, name), optimizer=optimizers[name],
       config=models[{"learner": "policy"}.get(name, name)], mesh=mesh, group=c.rollouts.per_prompt,
-      epochs=c[name].epochs, minibatches=c[name].minibatches, microbatches=c[name].microbatches,
+      **{key: build_methods.find_trained(c, name)[key]
+         for key in ("epochs", "minibatches", "microbatches")},
       seed=c.seed, offload=c.offload_optimizers) for name in optimizers}
   return dict(
       planned=planned, passes=passes,
       score=score.Score(scored, plan_lib.field_options(c, scored), passes),
       update_prm=update_prm_of(c, methods, learners["prm"]),
+      update_scorers=update_scorers.UpdateScorers({
+          name: update_scorer_of(c, learners[name]) for name in build_methods.list_updated(c)}),
       rewards_advantages=rewards_advantages_of(c, methods),
       update_value=update_value.UpdateValue(learners["value"], c.value.clip),
       update_policy=update_policy.UpdatePolicy(
@@ -65,6 +70,15 @@ def update_prm_of(c: keys.Config, methods: methods_lib.Methods, learner: learner
                               uses_own_pass=uses_own_pass(c, methods),
                               starts_equal=c.prm.path is None or c.prm.reference == "self",
                               reads_all=methods.needs("prm_all_logps_BTV"))
+
+
+def update_scorer_of(c: keys.Config, learner: learner_lib.Learner
+                     ) -> tuple[str, update_prm.UpdatePrmHead]:
+  """What a scorer learns from beside the policy, and its update: that of a PRM with a head."""
+  section = build_methods.find_trained(c, learner.name)
+  if section.labels == "altered": learner = dataclasses.replace(learner, group=2)  # A pair.
+  loss = resolve.bind("losses", section.loss, f"{learner.name}.online.loss")
+  return section.labels, update_prm.UpdatePrmHead(learner, loss, balanced=False)
 
 
 def uses_own_pass(c: keys.Config, methods: methods_lib.Methods) -> bool:
@@ -101,8 +115,9 @@ def policy_loss_of(c: keys.Config, methods: methods_lib.Methods) -> update_polic
 
 def optimizer_of(c: keys.Config, name: str) -> optimizer.Optimizer:
   """AdamW for "learner", "prm", "value" or "sft", for parameters in model.param_dtype."""
-  updates = 1 if name == "sft" else c[name].epochs * c[name].minibatches
-  adamw = optimizer.adamw(**c[name].optimizer, updates=updates)
+  section = build_methods.find_trained(c, name)
+  updates = 1 if name == "sft" else section.epochs * section.minibatches
+  adamw = optimizer.adamw(**section.optimizer, updates=updates)
   if c.model.param_dtype == "float32" or c.lora.rank: return adamw  # Adapters are float32.
   return optimizer.wrap_for_bfloat16(adamw, rng.key(c.seed, "rounding", rng.number(name)),
                                      param_update=c.model.param_update)

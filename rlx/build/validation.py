@@ -313,6 +313,7 @@ def _check_scorers(c: keys.Config, methods: methods_lib.Methods) -> None:
       raise ValueError(f"scorers.{name}.question={part.question!r}: " + (
           "a text, which asks whether the completion is right, with kind='yes_no'."
           if part.question is None else f"None with kind={part.kind!r}; yes_no asks it."))
+  for section in build_methods.list_updated(c): _check_update(c, section, scorers)
   if readers := methods.find_readers("token_scores_BT"):
     first = (*c.verifier.scores, "scorers.NAME")[0]
     if not host_fields.is_scorer(first):
@@ -322,6 +323,21 @@ def _check_scorers(c: keys.Config, methods: methods_lib.Methods) -> None:
       and scorers[c.verifier.scores[0].partition(".")[2]].kind == "yes_no"):
     _refuse(c, "verifier.scores", "a scorer of another kind than yes_no first, as scores of parts "
             "of a completion are read")
+
+
+def _check_update(c: keys.Config, section: str, scorers: dict[str, keys.Config]) -> None:
+  """Refuses a scorer that cannot learn beside the policy as its section says."""
+  online, key = build_methods.find_trained(c, section), f"{section}.online"
+  if (kind := scorers[section.partition(".")[2]].kind) not in ("head", "probability"):
+    raise ValueError(f"{key}.labels={online.labels!r}: None with {section}.kind={kind!r}; a model "
+                     "with a head learns here, and an implicit one as the section prm says.")
+  loss = resolve.bind("losses", online.loss, f"{key}.loss")
+  if not {"scores_N", "chosen_N"} & set(inspect.signature(loss).parameters):
+    raise ValueError(f"{key}.loss.name={online.loss.name!r}: a loss of scores, such as "
+                     "reward_model.bce, or of pairs, such as reward_model.bradley_terry.")
+  if online.labels == "altered" and c.environment.name is not None:
+    raise ValueError(f"{key}.labels='altered': verdicts with environment.name="
+                     f"{c.environment.name!r}, whose episodes have no single text.")
 
 
 def _check_learner(c: keys.Config, methods: methods_lib.Methods) -> None:
