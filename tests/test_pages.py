@@ -37,7 +37,7 @@ CANNOT = {
     r"rlx evaluate .*suite=": "reads benchmarks of the hub; tests/test_suites.py runs it",
     r"python -m experiments.claims": "takes minutes; tests/experiments/claims has its parts",
     r"rlx train quickstart prompts.mixture": "reads rows of its own; tests/test_mixture.py runs it",
-    r"rlx train quickstart .*mine:|python rows.py|rlx train guess.py":
+    r"rlx train quickstart .*(mine|keeps):|python rows.py|rlx train guess.py":
         "reads files of its page; tests/test_readme.py runs it in an empty folder"}
 # What the reader fills in, or what is elsewhere here.
 FILLED = {r"\$\(ls [^)]*\)|\bWHEEL\b|[\w.-]+\.whl|(?<=model.path=)FOLDER": "model",

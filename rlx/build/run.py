@@ -127,7 +127,7 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   build_verifiers.check_prompts(c, train_prompts + eval_prompts)
   optimizers = {name: updates.optimizer_of(c, name)
                 for name in ("learner", "prm", "value", *build_methods.list_updated(c))}
-  init = build_state.initial_state_of(c, methods, mesh, optimizers, models, frozen)
+  init = build_state.initial_state_of(c, methods, mesh, optimizers, models, frozen, sizes)
   # All processes must use the same value; the first one records it.
   limit = (recorded or {}).get("device_bytes") or hosts.gather(memory.device_bytes(mesh))[0]
   sampling = sampling_lib.make_sampling(

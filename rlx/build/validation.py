@@ -455,8 +455,8 @@ def _try_methods(c: keys.Config, methods: methods_lib.Methods) -> None:
   attempt("rollouts.anneal", methods.anneal, 0)
   attempt("rollouts.budget", methods.budget, np.zeros(1))
   keep = methods.reward_std_filter
-  attempt("learner.reward_std_filter", lambda s: keep and keep(
-      s.outcome_PG, s.learn_PG, np.float32(0), 0), scored)
+  attempt("learner.reward_std_filter", lambda s: keep and keep.fn(
+      s.outcome_PG, s.learn_PG, 0, **keep.options), scored)
 
 
 def find_comparing(c: keys.Config, methods: methods_lib.Methods) -> list[str]:
