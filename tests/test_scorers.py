@@ -300,8 +300,8 @@ def test_pairs_of_a_right_completion_and_of_it_with_another_answer(folder):
   c.eval.answer = ";(.)"
   run = build.build(c)
   state, prompts, tokens = run.init(), run.prompts.take(8), run.texts.tokenizer
-  # Right with "a", and the next answer of the prompt is "b"; no right one; the verifier takes "a" of
-  # another prompt for right, too; none is stated.
+  # Right with "a", and the next answer of the prompt is "b"; no right one; the verifier accepts "a"
+  # of another prompt, too; none is stated.
   texts = ["1;a", "2;b", "3", "4;a"] + ["1;a"] * 4 + ["5;c"] * 4 + ["c"] * 4 + ["1;a"] * 16
   right_B = np.float32(([0, 0, 0, 1] + [0] * 4 + [1] * 4 + [1] * 4 + [0] * 16))
   asked = []
