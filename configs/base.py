@@ -131,6 +131,24 @@ def part(what, *default):
   raise ValueError(f"it needs a {what}, which base={name} does not have; write {able}.")
 
 
+SCORED = ("checked", "scorer")  # Variants of configs of papers that have a reward model.
+
+
+def scored_by(c, kind, *parts, gives="head"):
+  """What takes the place of a paper's reward models, as verifier.scores and verifier.steps name it.
+
+  Args:
+    kind: of SCORED. checked: the exact verifiers that the base has for `parts`. scorer: trained
+      models, scorers.trained, or scorers.trained1, ... of several; the user sets their paths.
+    parts: of `part`, one for each reward model.
+    gives: scorers.NAME.kind.
+  """
+  if kind == "checked": return tuple(map(part, parts))
+  names = [f"trained{i + 1 if len(parts) > 1 else ''}" for i in range(len(parts))]
+  for name in names: c.scorers[name] = dict(path=placeholder(str), kind=gives)
+  return tuple(f"scorers.{name}" for name in names)
+
+
 def _module(base):
   return importlib.import_module(f"rlx.configs.bases.{base}".rstrip("."))
 
@@ -314,7 +332,18 @@ def _scorer(_):
       # yes_no: the probability of the token `yes` against `no` after the completion and `question`.
       kind=Option("head", "rlx.stages.passes:KINDS"),
       question=placeholder(str),
-      yes="Yes", no="No")
+      yes="Yes", no="No",
+      # What a model with a head learns from in each step, beside the policy; None: nothing, it is
+      # frozen. verdicts: those of the completions that learn | altered: pairs of a right completion
+      # and the same with another answer, which the prompt's verifier rejects. A language model
+      # starts with a head of zeros.
+      online=dict(
+          labels=Option(placeholder(str), "rlx.stages.update_scorers:LABELS"),
+          loss=dict(name="reward_model.bce"),  # of scores and labels, or of pairs of a group
+          epochs=Option(1, EPOCHS),            # passes over the batch
+          minibatches=Option(1, PARTS),        # optimizer steps per pass
+          microbatches=Option(1, PARTS),
+          optimizer=_optimizer(1e-5)))
 
 
 # Sections in which users choose the names: {path: (what a part of it is, declared keys -> the
@@ -498,6 +527,8 @@ def declared():
       # Additional verifiers that score completions, such as ("format.boxed",), and scorers, as
       # "scorers.NAME".
       scores=(),
+      # The quantile of an ensemble of these scores that low_scores_B is, interpolated linearly.
+      scores_quantile=Option(0.25, ranges.SHARE),
       # The marks that open and close a thought, in which no answer is stated: "OPENING CLOSING".
       thoughts=Option(thoughts.MARKS, Kind("texts 'OPENING CLOSING', such as '<think> </think>'",
                                            thoughts.are_marks)),
@@ -678,6 +709,9 @@ def declared():
   )
   # The value model; created when an estimator reads values_BT.
   c.value = dict(
+      # Initial parameters, as model.path; None: those of the policy. Of a model with a head for
+      # scores the head too, so that its first values are the scores; "scorers.NAME": that model.
+      path=placeholder(str),
       clip=Option(0.2, POSITIVE.or_none),  # clip range of the value loss; None: off
       epochs=Option(1, EPOCHS),
       minibatches=Option(1, PARTS),

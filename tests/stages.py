@@ -69,4 +69,5 @@ def with_rewards(run, rewards):
   given = Given(run.outcomes)
   return dataclasses.replace(run, outcomes=given,
                              collect=dataclasses.replace(run.collect, outcomes=given),
-                             annotate=dataclasses.replace(run.annotate, outcomes=given))
+                             annotate=dataclasses.replace(run.annotate, columns=dataclasses.replace(
+                                 run.annotate.columns, outcomes=given)))

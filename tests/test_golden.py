@@ -417,7 +417,8 @@ def _prm_stages(mesh, text, max_grad_norm, **changes):
   config = base.get_config()
   config.update_from_flattened_dict(changes)
   return updates.device_stages(
-      config, build_methods.resolve_methods(config), dict.fromkeys(("policy", "prm"), "table"),
+      config, build_methods.resolve_methods(config),
+      dict.fromkeys(("policy", "prm", "value"), "table"),
       mesh, dict.fromkeys(("learner", "prm", "value"), transform), learns="prm"), transform
 
 

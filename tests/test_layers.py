@@ -136,12 +136,12 @@ def _dataclasses(package):
       if dataclasses.is_dataclass(cls) and cls.__module__.startswith(package.__name__): yield cls
 
 
-def test_a_step_is_nine_stages_whose_classes_are_its_fields():
+def test_a_step_is_ten_stages_whose_classes_are_its_fields():
   """`Run` names the class of each stage; a stage is a frozen dataclass that is called."""
   hints = typing.get_type_hints(rlx.build.Run)
-  stages = ["collect", "annotate", "place", "score", "update_prm", "rewards_advantages",
-            "update_value", "update_policy", "end_step"]
-  assert list(hints)[-9:] == stages
+  stages = ["collect", "annotate", "place", "score", "update_prm", "update_scorers",
+            "rewards_advantages", "update_value", "update_policy", "end_step"]
+  assert list(hints)[-10:] == stages
   for name in stages:
     classes = [c for c in typing.get_args(hints[name]) or [hints[name]] if c is not type(None)]
     for cls in classes:

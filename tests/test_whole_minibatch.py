@@ -67,7 +67,7 @@ def step_of(name, microbatches=1, data=1, pack=False):
   start = jax.tree.map(lambda x: 3 * x, jax.device_get(
       jax.jit(transformer.init, static_argnums=0)(CONFIG, jax.random.key(0))))
   copy = lambda: sharding.place(start, mesh, copies=True)
-  models = dict.fromkeys(("policy", "prm"), build_models.adapt_to_mesh(CONFIG, mesh))
+  models = dict.fromkeys(("policy", "prm", "value"), build_models.adapt_to_mesh(CONFIG, mesh))
   rate = 2.**14
   optimizer = optimizer_lib.Optimizer(*optax.sgd(rate), rate=lambda state: rate)
   state = records.TrainState(

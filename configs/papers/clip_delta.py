@@ -4,6 +4,10 @@ so that a completion cannot collect more reward by having more steps.
 
   rlx train papers/clip_delta workdir=DIR
   rlx train papers/clip_delta:smoke workdir=DIR
+  rlx train papers/clip_delta:scorer scorers.trained.path=SCORER workdir=DIR
+
+The variant :scorer takes the scores of steps from a trained model with a head instead, as
+probabilities, such as <workdir>/scorer of `rlx train_scorer` with labels of steps.
 
 Letters beside the values: M from memory of the paper, O our choice.
 
@@ -21,8 +25,9 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = quickstart.ppo(arg, lam=1.0)  # M: PPO. O: the value model's learning rate.
-  c.verifier.steps = base.part("checker of steps")  # O
+  kind, size = base.variant(arg, base.SCORED)
+  c = quickstart.ppo(size, lam=1.0)  # M: PPO. O: the value model's learning rate.
+  c.verifier.steps, = base.scored_by(c, kind, "checker of steps", gives="probability")  # O
   c.rewards = dict(
       outcome=dict(name="outcome.verdict", coef=1.0),
       process=dict(name="steps.refine", coef=0.02,         # M

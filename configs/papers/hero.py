@@ -5,6 +5,10 @@ more get larger advantages.
 
   rlx train papers/hero workdir=DIR
   rlx train papers/hero:smoke workdir=DIR
+  rlx train papers/hero:scorer scorers.trained.path=SCORER workdir=DIR
+
+The variant :scorer takes the score from a trained model with a head instead, such as
+<workdir>/scorer of `rlx train_scorer`.
 
 The formulas are stated in the paper (eq. 3 to 5). The values come from a re-implementation
 of its table 6 on verifiable prompts (documentation of HERO in a fork of verl). Differences
@@ -21,8 +25,10 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = quickstart.grpo(arg)  # No filter by accuracy: scores also differ if all are right.
-  c.verifier.scores = (base.part("graded verifier"),)       # stands in for a reward model
+  kind, size = base.variant(arg, base.SCORED)
+  c = quickstart.grpo(size)  # No filter by accuracy: scores also differ if all are right.
+  # The graded verifier stands in for a reward model.
+  c.verifier.scores = base.scored_by(c, kind, "graded verifier")
   c.rewards.outcome = dict(name="shaping.stratified", coef=1.0, 
                              wrong_range=0.05, right_range=0.05)
   c.advantages.outcome = dict(name="group.variance_weighted", low=0.4, high=3.0, k=6.0)

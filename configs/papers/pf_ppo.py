@@ -4,6 +4,10 @@ model is the most reliable.
 
   rlx train papers/pf_ppo workdir=DIR
   rlx train papers/pf_ppo:smoke workdir=DIR
+  rlx train papers/pf_ppo:scorer scorers.trained.path=SCORER workdir=DIR
+
+The variant :scorer takes the score from a trained model with a head instead, such as
+<workdir>/scorer of `rlx train_scorer`.
 
 Letters beside the values: C taken from the released code (swtheing/PF-PPO-RLHF,
 train_ppo_llama.sh), O our choice (lambda and the value model's learning rate, among others).
@@ -23,9 +27,11 @@ CLAIMS = (
 
 
 def get_config(arg=""):
+  kind, size = base.variant(arg, base.SCORED)
   # O. Prompts are not filtered by accuracy, because RLHF has no verdicts.
-  c = quickstart.ppo(arg)
-  c.verifier.scores = (base.part("graded verifier"),)       # stands in for a reward model
+  c = quickstart.ppo(size)
+  # The graded verifier stands in for a reward model.
+  c.verifier.scores = base.scored_by(c, kind, "graded verifier")
   c.rollouts.select_completions = dict(name="select_completions.extremes", kind="best_random")  # C
   c.rewards = dict(outcome=dict(name="shaping.plain", coef=1.0, kind="linear"))
   c.kl.coef, c.kl.place, c.kl.kind = 0.01, "reward", "k1"  # C init_kl_coef

@@ -4,6 +4,10 @@ completions whose steps score highest and on the wrong ones whose steps score lo
 
   rlx train papers/prof workdir=DIR
   rlx train papers/prof:smoke workdir=DIR
+  rlx train papers/prof:scorer scorers.trained.path=SCORER workdir=DIR
+
+The variant :scorer takes the scores of steps from a trained model with a head instead, as
+probabilities, such as <workdir>/scorer of `rlx train_scorer` with labels of steps.
 
 Letters beside the values: P stated in the paper (the filter, as its summary describes it),
 C taken from the released code (amazon-science/PROF-GRPO, prof_grpo/scripts/run_prof_grpo.sh),
@@ -24,10 +28,14 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = quickstart.grpo(arg)  # C: groups are not filtered by their accuracy.
-  c.verifier.scores = (base.part("graded verifier"),)       # stands in for the PRM's mean
+  kind, size = base.variant(arg, base.SCORED)
+  c = quickstart.grpo(size)  # C: groups are not filtered by their accuracy.
   c.rollouts.select_completions = dict(
       name="select_completions.prof", count=c.rollouts.per_prompt // 2, side="both")
+  if kind == "checked": c.verifier.scores = (base.part("graded verifier"),)  # the PRM's mean
+  else:
+    c.verifier.steps, = base.scored_by(c, kind, "checker of steps", gives="probability")
+    c.rollouts.select_completions.name = "select_completions.prof_steps"
   # The reward is the verdict, without the PRM's score (P), its estimator GRPO (C).
   c.kl.coef, c.kl.place, c.kl.kind = 0.001, "loss", "k3"      # C
   # C amazon-science/PROF-GRPO prof_grpo/verl/trainer/config/ppo_trainer.yaml.

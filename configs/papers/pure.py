@@ -5,6 +5,10 @@ they add up to about this minimum.
 
   rlx train papers/pure workdir=DIR
   rlx train papers/pure:smoke workdir=DIR
+  rlx train papers/pure:scorer scorers.trained.path=SCORER workdir=DIR
+
+The variant :scorer takes the scores of steps from a trained model with a head instead, as
+probabilities, such as <workdir>/scorer of `rlx train_scorer` with labels of steps.
 
 Letters beside the values: C taken from the released code (CJReinforce/PURE), O our choice.
 
@@ -23,8 +27,9 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = quickstart.grpo(arg)  # C: prompts are not filtered by accuracy.
-  c.verifier.steps = base.part("checker of steps")  # O
+  kind, size = base.variant(arg, base.SCORED)
+  c = quickstart.grpo(size)  # C: prompts are not filtered by accuracy.
+  c.verifier.steps, = base.scored_by(c, kind, "checker of steps", gives="probability")  # O
   c.rewards = dict(
       outcome=dict(name="outcome.verdict", coef=1.0),      # C
       process=dict(name="steps.refine", coef=1.0, kind="softmin",

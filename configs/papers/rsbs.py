@@ -5,6 +5,10 @@ these scores.
 
   rlx train papers/rsbs workdir=DIR
   rlx train papers/rsbs:smoke workdir=DIR
+  rlx train papers/rsbs:scorer scorers.trained.path=SCORER workdir=DIR
+
+The variant :scorer takes the scores of steps from a trained model with a head instead, as
+probabilities, such as <workdir>/scorer of `rlx train_scorer` with labels of steps.
 
 Letters beside the values: O our choice; the product of the scores is written from memory of
 the paper. `kind` is prod, min, mean or max. Differences from the paper: its step scores come
@@ -21,7 +25,8 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = quickstart.ppo(arg, lam=1.0)  # O: the value model has the policy's learning rate.
-  c.verifier.steps = base.part("checker of steps")  # O
+  kind, size = base.variant(arg, base.SCORED)
+  c = quickstart.ppo(size, lam=1.0)  # O: the value model has the policy's learning rate.
+  c.verifier.steps, = base.scored_by(c, kind, "checker of steps", gives="probability")  # O
   c.rewards = dict(process=dict(name="steps.completion", coef=1.0, kind="prod"))
   return c

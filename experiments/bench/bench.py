@@ -140,7 +140,7 @@ def upd(args):
   mesh = sharding.make_mesh()
   adamw = updates.optimizer_of(c, "learner")
   learn = updates.device_stages(
-      c, build_methods.resolve_methods(c), dict(policy=config, prm=config), mesh,
+      c, build_methods.resolve_methods(c), dict.fromkeys(("policy", "prm", "value"), config), mesh,
       dict.fromkeys(("learner", "prm", "value"), adamw))["update_policy"]
   logps_of = passes_lib.compile_logps(config, 1.0, c.learner.microbatches, 1, (), False)
   params = sharding.place(params, mesh)

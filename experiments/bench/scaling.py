@@ -102,7 +102,7 @@ def planned(c, model, mesh):
   run_lib.check_cuts(c, sharding.row_shards(mesh))
   params = jax.eval_shape(functools.partial(transformer.init, model), jax.random.key(0))
   sharding.check(params, mesh)
-  models = dict(policy=(model, params), prm=(model, params))
+  models = dict.fromkeys(("policy", "prm", "value"), (model, params))
   optimizers = {name: updates.optimizer_of(c, name) for name in ("learner", "prm", "value")}
 
   # `device_put` knows no abstract mesh: placed on one device, then on it.
@@ -114,7 +114,7 @@ def planned(c, model, mesh):
       stops=(), stop_ids=(), prompt_tokens=sizes.prompt_tokens,
       completion_tokens=sizes.completion_tokens,
       tokenizer=types.SimpleNamespace(eos_ids=(0,), pad_id=0, decode=None))
-  stages = updates.device_stages(c, methods, dict(policy=model, prm=model), mesh, optimizers)
+  stages = updates.device_stages(c, methods, dict.fromkeys(models, model), mesh, optimizers)
   return types.SimpleNamespace(
       config=c, sizes=sizes, methods=methods,
       updates=dict(prm=stages["update_prm"], value=stages["update_value"],

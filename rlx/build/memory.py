@@ -88,7 +88,8 @@ def count_state_bytes(state: records.TrainState) -> dict[str, int]:
            "value model + optimizer": (state.value, state.value_opt), "frozen base": state.frozen,
            "reference": state.reference, "KL reference": state.kl_reference,
            "sampler's copy": state.sampler, "PRM reference": state.prm_reference,
-           **(state.frozen_models or {})}
+           **(state.frozen_models or {}),
+           **{f"{name} + optimizer": state.get_trained(name) for name in state.scorers or {}}}
   return {name: n for name, tree in terms.items() if (n := memory.tree_bytes(tree))}
 
 
@@ -136,6 +137,9 @@ def estimate_bytes(run: run_lib.Run, state: records.TrainState) -> dict[str, int
   sizes, o, mesh = run.sizes, run.passes, run.passes.mesh.shape
   t, width = sizes.completion_tokens, sizes.prompt_tokens + sizes.completion_tokens
   batch = sizes.rows // o.shards
+  # Where the filter of groups reads models, they score a draw; its microbatches are no larger.
+  scored = batch if run.collect is None or run.collect.columns is None else max(
+      batch, sizes.draw * sizes.group // o.shards)
   def stage_bytes(bytes_fn: Callable[..., int], config: transformer.DecoderConfig, rows: int,
                   parts: int, width: int = width, **more: Any) -> int:
     part, config = -(-rows // parts), size.shard_config(config, mesh["tensor"])
@@ -145,20 +149,19 @@ def estimate_bytes(run: run_lib.Run, state: records.TrainState) -> dict[str, int
   more = max([sizes.axes["M"], *(1 + len(x.question_ids) for x in o.scorers.values())])
   stages = {_SCORING: max(
       stage_bytes(size.forward_bytes, config, batch, o.parts, width=width + more)
+      + 64 * (scored - batch) * (width + more)
       for config in o.models.values())}
   # Whole distributions, such as those of a teacher.
   table = 4 * batch * t * o.models["policy"].vocab_size
   whole = table * (sum("V" in f.axes and f.where != "later" for f in run.planned)
                    + getattr(run.update_prm, "reads_all", False))
   stages[_SCORING] += whole
-  for name, params, opt_state in (
-      ("prm", state.prm, state.prm_opt), ("value", state.value, state.value_opt),
-      ("learner", state.policy, state.policy_opt)):
-    learner = run.updates[name].learner
+  for name, update in run.updates.items():
+    learner, (params, opt_state) = update.learner, state.get_trained(update.learner.name)
     if opt_state is not None:
       moved = sharding.shapes(opt_state, o.mesh)  # From the host's memory, if it is there.
       moved_bytes = memory.tree_bytes(moved) - memory.tree_bytes(opt_state)
-      stages[_UPDATE[name]] = whole + moved_bytes + stage_bytes(
+      stages[_name_update(name)] = whole + moved_bytes + stage_bytes(
           size.update_bytes, learner.config, batch // learner.minibatches, learner.microbatches,
           param_bytes=memory.tree_bytes(params, 4), tensor=mesh["tensor"])
   if any(spec == ("all",) for _, spec in run.update_policy.statistics):
@@ -274,7 +277,7 @@ def trace_steps(run: run_lib.Run, state: records.TrainState) -> Iterator[Program
     cut, batch, coef_B = rows(jax.tree.map(
         lambda s: _Shape((s.shape[0] // n, *s.shape[1:]), s.dtype), (rollouts, batch, kl_coef_B)))
     part = learner_lib.Minibatch(cut, batch, plan(b // n, learner.microbatches), coef_B)
-    term = _UPDATE[name]
+    term = _name_update(name)
     return Program(
         term, term.removeprefix("activations of the "), run.updates[name].program.trace(
             params, sharding.shapes(opt_state, o.mesh), part, state.frozen),
@@ -294,12 +297,32 @@ def trace_steps(run: run_lib.Run, state: records.TrainState) -> Iterator[Program
     yield update("prm", state.prm, state.prm_opt, scored)
   if state.value is not None:
     yield update("value", state.value, state.value_opt, trained)
+  for name in state.scorers or {}: yield _trace_scorer_update(run, state, name)
   yield update("learner", state.policy, state.policy_opt, trained, _Shape((b,), jnp.float32))
 
 
-def _shape_rollouts(run: run_lib.Run, x: int, t: int, kept: int = 0) -> records.Rollouts:
-  """Shapes of a batch's rollouts, of x and t columns."""
-  b = run.sizes.rows
+def _trace_scorer_update(run: run_lib.Run, state: records.TrainState, name: str) -> Program:
+  """The update of a scorer that learns, on a batch or on two completions of each prompt."""
+  update, (params, opt_state) = run.updates[name], state.get_trained(name)
+  x, t, learner = run.sizes.prompt_tokens, run.sizes.completion_tokens + 1, update.learner
+  b = run.sizes.prompts * learner.group // learner.minibatches
+  batch = records.Batch(learner.group, labels_BT=_Shape((b, t - 1), jnp.float32))
+  rollouts, batch = sharding.row_shapes((_shape_rollouts(run, x, t, b=b), batch), run.passes.mesh)
+  part = learner_lib.Minibatch(rollouts, batch, _plan_longest(
+      run, x, t, b, learner.microbatches), None)
+  return Program(_name_update(name), f"{name} update", update.program.trace(
+      params, sharding.shapes(opt_state, run.passes.mesh), part, state.frozen), (params, opt_state))
+
+
+def _name_update(name: str) -> str:
+  """The term of the update of a section's model."""
+  return _UPDATE.get(name, f"activations of the update of {name}")
+
+
+def _shape_rollouts(run: run_lib.Run, x: int, t: int, kept: int = 0,
+                    b: int | None = None) -> records.Rollouts:
+  """Shapes of a batch's rollouts, or of b rows, of x and t columns."""
+  b = run.sizes.rows if b is None else b
   ints_B = _Shape((b,), jnp.int32)
   return sharding.row_shapes(records.Rollouts(
       tokens_BS=_Shape((b, x + t), jnp.int32), prompt_len_B=ints_B, completion_len_B=ints_B,
@@ -355,4 +378,6 @@ def _advice(run: run_lib.Run) -> dict[str, str]:
       _SCORING: microbatches("learner", ""),
       _UPDATE["prm"]: microbatches("prm", remat),
       _UPDATE["value"]: microbatches("value", remat),
-      _UPDATE["learner"]: microbatches("learner", remat)}
+      _UPDATE["learner"]: microbatches("learner", remat),
+      **{_name_update(name): f"change {name}.online.microbatches="
+         f"{run.updates[name].learner.microbatches} to more" for name in state.scorers or {}}}

@@ -66,11 +66,25 @@ def _find_scored(c: keys.Config) -> frozenset[str]:
 
 
 def list_trained(c: keys.Config) -> list[str]:
-  """The config's sections of the models that a step updates: learner, and prm or value if read."""
+  """Sections of the models that a step updates: learner, prm or value if read, and scorers."""
   methods = resolve_methods(c)
   is_read = {"prm": c.prm.order != "none" and methods.needs("prm_logps_BT"),
              "value": methods.needs("values_BT")}
-  return ["learner", *(name for name, read in is_read.items() if read)]
+  return ["learner", *(name for name, read in is_read.items() if read), *list_updated(c)]
+
+
+def list_updated(c: keys.Config) -> list[str]:
+  """Sections of the scorers that learn beside the policy."""
+  return [f"{host_fields.SCORERS}{name}" for name in sorted(c.scorers)
+          if find_trained(c, f"{host_fields.SCORERS}{name}").labels is not None]
+
+
+def find_trained(c: keys.Config, name: str) -> keys.Config:
+  """How the model of a section learns: c[name], or scorers.NAME.online with its defaults."""
+  if not name.startswith(host_fields.SCORERS): return c[name]
+  online = keys.base.named_section("scorers").online
+  online.update(c.scorers[name.removeprefix(host_fields.SCORERS)].get("online", {}))
+  return online
 
 
 def bind_schedule(key: str, peak: float, section: Mapping) -> schedule.Schedule:

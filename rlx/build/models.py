@@ -15,7 +15,7 @@ from rlx.stages import methods as methods_lib, passes as passes_lib
 def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding.Mesh, shapes: bool
                 ) -> tuple[dict[str, tuple[transformer.DecoderConfig, records.Params]],
                            records.Params, tokenizer_io.Tokenizer]:
-  """Returns ({"policy", "prm"}: (DecoderConfig, params), frozen base or None, tokenizer).
+  """Returns ({"policy", "prm", "value"}: (DecoderConfig, params), frozen or None, tokenizer).
 
   There are also the models of `list_frozen`.
   """
@@ -30,10 +30,11 @@ def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding
     params = made(lambda base: lora.init(base, rng.key(c.seed, "lora"), rank=c.lora.rank,
                                          targets=tuple(c.lora.targets)), base)
     frozen = made(lambda base: freeze(base, c.model.frozen_dtype), base)
-  models = dict(policy=(config, params), prm=(config, params))
+  models = dict.fromkeys(("policy", "prm", "value"), (config, params))
   others = list_frozen(c, methods)
   if methods.needs("prm_logps_BT") and c.prm.path is not None:
     others = {"prm": c.prm.path, **others}
+  if c.value.path is not None and c.value.path not in others: others["value"] = c.value.path
   for name, path in others.items():
     own_config, own, own_tokenizer = load_model(c, path, shapes, f"{name}.path")
     if own_tokenizer.vocabulary != tokenizer.vocabulary:
@@ -50,6 +51,7 @@ def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding
     kind, (own_config, own) = c.train_scorer.head, models["prm"]
     models["prm"] = dataclasses.replace(
         own_config, score_head=kind, outputs=value.count_outputs(kind, c.train_scorer.heads)), own
+  if c.value.path in others: models["value"] = models[c.value.path]
   return models, frozen, tokenizer
 
 
@@ -68,7 +70,7 @@ def read_scorers(c: keys.Config) -> dict[str, keys.Config]:
   parts = {}
   for name, given in sorted(c.scorers.items()):
     parts[name] = keys.base.named_section("scorers")
-    parts[name].update(given)
+    parts[name].update(dict(given.items()))
   return parts
 
 
@@ -112,7 +114,8 @@ def check_scorer(c: keys.Config, section: str, config: transformer.DecoderConfig
                  own: tokenizer_io.Tokenizer, tokenizer: tokenizer_io.Tokenizer) -> None:
   """Refuses a model that cannot score as its kind says, or reads prompts in another form."""
   part, key = read_scorers(c)[section.partition(".")[2]], f"{section}.kind"
-  if (part.kind in ("head", "probability")) != config.has_head:
+  learns = part.online.labels is not None  # A language model then gets a head of zeros.
+  if (part.kind in ("head", "probability")) != (config.has_head or learns):
     has, kinds = (("a head for scores and none for tokens", "head or probability")
                   if config.has_head else ("no head for scores", "implicit or yes_no"))
     raise ValueError(f"{key}={part.kind!r}: {part.path!r} has {has}; {kinds}.")
@@ -237,9 +240,9 @@ def load_model(c: keys.Config, path: str | None, shapes: bool = False,
     raise ValueError(f"{key}=None: a model" + "; only `rlx sft` makes one" * (key == "model.path")
                      + ".")
   config, params, tokenizer = weights.load(path, dtype=c.model.param_dtype, shapes=shapes)
-  if config.has_head and not key.startswith("scorers."):
+  if config.has_head and not key.startswith(("scorers.", "value.")):
     raise ValueError(f"{key}={path!r}: a language model; this one has a head for scores and none "
-                     "for tokens, and can be named by scorers.NAME.path.")
+                     "for tokens, and can be named by scorers.NAME.path or value.path.")
   limits = build_prompts.list_limits(c)
   longest = max(limits, key=lambda key: limits[key])
   parts = {"prompts.max_tokens": c.prompts.max_tokens, longest: limits[longest],

@@ -1,19 +1,23 @@
 """Which fields of a batch are computed for the methods of a config."""
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rlx.build import keys, options as options_lib
+from rlx.build import keys, methods as build_methods, options as options_lib
 from rlx.core import fields, resolve
 from rlx.stages import methods as methods_lib, model_fields
 
 
-def plan_fields(c: keys.Config, methods: methods_lib.Methods) -> list[fields.Field]:
-  """The Fields to compute for a batch, see `fields.plan`."""
+FILTER_GROUPS, SELECT_COMPLETIONS = "rollouts.filter_groups", "rollouts.select_completions"
+
+
+def plan_fields(c: keys.Config, methods: methods_lib.Methods,
+                known: Sequence[str] = ()) -> list[fields.Field]:
+  """The Fields to compute for a batch, see `fields.plan`; those of `known` are there already."""
   declared, readers = methods.list_fields(), list(_readers(c, methods))
-  planned = fields.plan(declared, readers, RESOURCES, options_lib.setting(c))
+  planned = fields.plan(declared, readers, (*RESOURCES, *known), options_lib.setting(c))
   if any(f.where == "model" and f.statistic for f in planned):  # The same pass gives it.
     readers.append(fields.Reader("learner", ("old_logps_BT",)))
-    planned = fields.plan(declared, readers, RESOURCES, options_lib.setting(c))
+    planned = fields.plan(declared, readers, (*RESOURCES, *known), options_lib.setting(c))
   return planned
 
 
@@ -27,8 +31,36 @@ def _readers(c: keys.Config, methods: methods_lib.Methods) -> Iterator[fields.Re
       fields.require(model_fields.self_logps_B.field, "learner.auxiliary", options_lib.setting(c))
     yield _reader("learner.auxiliary", methods.auxiliary)
   if methods.needs("prm_logps_BT"): yield from _prm_readers(methods)
+  if updated := [name for name in build_methods.list_updated(c)
+                 if build_methods.find_trained(c, name).labels == "altered"]:
+    yield fields.Reader(f"{updated[0]}.online.labels", ("altered_rows",))
   if methods.has_kl_reward: yield fields.Reader("kl", ("old_logps_BT", "ref_logps_BT"))
   if methods.has_kl_loss: yield fields.Reader("kl", ("ref_logps_BT",))
+
+
+def plan_filter(c: keys.Config, methods: methods_lib.Methods, key: str) -> list[fields.Field]:
+  """The Fields that FILTER_GROUPS or SELECT_COMPLETIONS reads.
+
+  Raises:
+    ValueError: it reads what is computed later, or what is of the prompts of a batch.
+  """
+  fn = methods.readers()[key]
+  reader = fields.Reader(key, tuple(f for f in fn.fields if f in fn.required),
+                         tuple(f for f in fn.fields if f not in fn.required))
+  resources = [r for r in RESOURCES if r != "greedy_outcome" or key == SELECT_COMPLETIONS]
+  planned = fields.plan(methods.list_fields(), [reader], resources, options_lib.setting(c))
+  if late := [f.name for f in planned if f.where == "later"]:
+    raise ValueError(f"{key}.name={options_lib.setting(c)(key).name!r}: one that does not read "
+                     f"{late[0]}, which is computed after completions are selected.")
+  return planned
+
+
+def find_early(c: keys.Config, methods: methods_lib.Methods) -> tuple[str, ...]:
+  """Names of the columns that models have computed for filters before a batch is placed."""
+  # Stored completions pass no filter of groups, and join the batch without its columns.
+  keys_ = (SELECT_COMPLETIONS,) if c.rollouts.rehearsal else (FILTER_GROUPS, SELECT_COMPLETIONS)
+  return tuple(f.name for key in keys_ for f in plan_filter(c, methods, key)
+               if f.where == "model" and f.axes)
 
 
 def plan_prm_fields(c: keys.Config, methods: methods_lib.Methods) -> list[fields.Field]:

@@ -393,8 +393,8 @@ def load_and_check_prompts(c: keys.Config, draw: int, texts: texts_lib.Texts,
   if "eval" in splits and not is_suite and not split_sets(c, eval_prompts)[0]:
     raise ValueError(f"eval.split={c.eval.split!r} of {source} has no prompts.")
   if "train" in splits and (n := len(train_prompts)) < draw:
-    parts = math.lcm(*(c[name].minibatches * c[name].microbatches
-                       for name in build_methods.list_trained(c)), 1 + c.prompts.paired)
+    learns = [build_methods.find_trained(c, name) for name in build_methods.list_trained(c)]
+    parts = math.lcm(*(x.minibatches * x.microbatches for x in learns), 1 + c.prompts.paired)
     most = (int((n + 0.49) / c.rollouts.oversample) + c.rollouts.rehearsal) // parts * parts
     raise ValueError(
         f"{source}: {n} training prompt{'s' * (n != 1)}; a draw takes "

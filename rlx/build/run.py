@@ -1,6 +1,6 @@
 """Turns a config into a Run, once, at startup.
 
-`build(config)` checks the config before anything compiles and returns a `Run`: the nine stages of
+`build(config)` checks the config before anything compiles and returns a `Run`: the ten stages of
 a training step (rlx/stages) with all their options, and what they share.
 """
 import dataclasses
@@ -19,9 +19,10 @@ from rlx.learner import hosts, memory, sharding
 from rlx.prompts import iterator, scored_sets
 from rlx.rewards import step_labels
 from rlx.stages import (
-    annotate, collect, dialogue, end_step, methods as methods_lib, outcomes as outcomes_lib,
-    passes as passes_lib, place, rewards_advantages, sampling as sampling_lib, score,
-    sizes as sizes_lib, texts as texts_lib, update_policy, update_prm, update_value)
+    annotate, collect, columns as columns_lib, dialogue, end_step, methods as methods_lib,
+    outcomes as outcomes_lib, passes as passes_lib, place, rewards_advantages,
+    sampling as sampling_lib, score, sizes as sizes_lib, texts as texts_lib, update_policy,
+    update_prm, update_scorers, update_value)
 from rlx.verifiers import pool
 
 
@@ -47,6 +48,7 @@ class Run:
   place: place.Place
   score: score.Score
   update_prm: update_prm.UpdatePrm | update_prm.UpdatePrmHead
+  update_scorers: update_scorers.UpdateScorers
   rewards_advantages: rewards_advantages.RewardsAdvantages
   update_value: update_value.UpdateValue
   update_policy: update_policy.UpdatePolicy
@@ -66,14 +68,16 @@ class Run:
     scores = any(f.where == "model" for f in self.planned)
     if state.prm is not None: scores |= not getattr(self.update_prm, "uses_own_pass", True)
     wanted = {"evaluation": evaluates, "sampler": True, "scoring": scores,
-              "PRM update": state.prm_opt is not None, "rewards and advantages": True,
+              "PRM update": state.prm_opt is not None,
+              "scorer update": bool(self.update_scorers.updates), "rewards and advantages": True,
               "value update": state.value_opt is not None, "policy update": True}
     return [name for name, is_compiled in wanted.items() if is_compiled]
 
   @property
   def updates(self) -> dict[str, Any]:
     """{section of the config: the stage that trains its model}."""
-    return dict(prm=self.update_prm, value=self.update_value, learner=self.update_policy)
+    return dict(prm=self.update_prm, value=self.update_value, learner=self.update_policy) | {
+        name: update for name, (_, update) in self.update_scorers.updates.items()}
 
   def close(self) -> None:
     """Stops the processes of verifiers and of the environment."""
@@ -122,7 +126,8 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   if dialogues: dialogues.start(tokenizer, (train_prompts + eval_prompts)[0])
   verifier_pool = build_verifiers.pool_of(c, train_prompts + eval_prompts)
   build_verifiers.check_prompts(c, train_prompts + eval_prompts)
-  optimizers = {name: updates.optimizer_of(c, name) for name in ("learner", "prm", "value")}
+  optimizers = {name: updates.optimizer_of(c, name)
+                for name in ("learner", "prm", "value", *build_methods.list_updated(c))}
   init = build_state.initial_state_of(c, methods, mesh, optimizers, models, frozen, sizes)
   # All processes must use the same value; the first one records it.
   limit = (recorded or {}).get("device_bytes") or hosts.gather(memory.device_bytes(mesh))[0]
@@ -139,7 +144,12 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
                                  scorers=build_models.scorers_of(c, tokenizer),
                                  asked=build_models.find_asked_scorer(c, tokenizer),
                                  token_id=updates.find_token_id(c, tokenizer), learns=learns)
-  planned = stages["planned"]
+  planned, is_policy = stages["planned"], learns == "policy"
+  filtering, selecting = (plan_lib.plan_filter(c, methods, key) if is_policy else []
+                          for key in (plan_lib.FILTER_GROUPS, plan_lib.SELECT_COMPLETIONS))
+  columns = columns_of(c, planned, build_verifiers.resources_of(
+      c, planned, texts, verifiers, train_prompts), texts=texts, outcomes=outcomes,
+                       sampling=sampling, passes=stages["passes"])
   prompts = build_prompts.make_iterator(c, train_prompts) if "train" in splits else None
   return Run(
       sizes=sizes, texts=texts, methods=methods, prompts=prompts, eval_prompts=main_prompts,
@@ -149,13 +159,22 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
           collect.Collect, c, prompts=prompts, sizes=sizes, texts=texts, sampling=sampling,
           outcomes=outcomes, pool=verifier_pool, filter_groups=methods.filter_groups,
           anneal=methods.anneal, budget=methods.budget, dialogues=dialogues,
+          columns=dataclasses.replace(columns, planned=filtering) if any(
+              f.where in ("host", "model") for f in filtering) else None,
           demonstrations=build_verifiers.demonstrations_of(c, texts, train_prompts)),
       annotate=options_lib.read_options(
-          annotate.Annotate, c, planned=planned, texts=texts, outcomes=outcomes, sampling=sampling,
-          field_options=plan_lib.field_options(c, planned), select=methods.select_completions,
-          resources=build_verifiers.resources_of(c, planned, texts, verifiers, train_prompts),
-          pool=verifier_pool),
+          annotate.Annotate, c, columns=columns, select=methods.select_completions,
+          selecting=selecting, pool=verifier_pool),
       place=place.Place(mesh, c.learner.pack), **stages)
+
+
+def columns_of(c: keys.Config, planned: list[fields.Field], resources: Mapping[str, Any],
+               **parts: Any) -> columns_lib.Columns:
+  """The Columns of a config."""
+  sizes, shards = sizes_of(c), parts["passes"].shards
+  return options_lib.read_options(
+      columns_lib.Columns, c, planned=planned, field_options=plan_lib.field_options(c, planned),
+      resources=resources, microbatch=sizes.rows // shards // c.learner.microbatches, **parts)
 
 
 def sizes_of(c: keys.Config) -> sizes_lib.Sizes:
@@ -219,22 +238,23 @@ def check_cuts(c: keys.Config, shards: int) -> None:
     ValueError: one line naming the keys.
   """
   rows = f"mesh.data x mesh.fsdp = {shards}"
-  fits: dict[str, int] = {}
+  fits: dict[str, tuple[int, keys.Config]] = {}
   for name in build_methods.list_trained(c):
-    n, parts = c[name].minibatches * shards, c[name].microbatches
+    section, key = build_methods.find_trained(c, name), name + ".online" * ("." in name)
+    n, parts = section.minibatches * shards, section.microbatches
     if most := [m for m in range(parts, 0, -1) if c.prompts.per_step % (n * m) == 0]:
-      if most[0] < parts: fits[name] = most[0]
+      if most[0] < parts: fits[key] = most[0], section
       continue
     raise ValueError(
-        f"prompts.per_step={c.prompts.per_step}: must be a multiple of {name}.minibatches="
-        f"{c[name].minibatches} x {rows}; minibatches hold whole groups.")
+        f"prompts.per_step={c.prompts.per_step}: must be a multiple of {key}.minibatches="
+        f"{section.minibatches} x {rows}; minibatches hold whole groups.")
   if fits:
-    name = next(iter(fits))
+    key, (_, section) = next(iter(fits.items()))
     raise ValueError(
-        f"prompts.per_step={c.prompts.per_step}: must be a multiple of {name}.minibatches="
-        f"{c[name].minibatches} x {name}.microbatches={c[name].microbatches} x {rows}; "
+        f"prompts.per_step={c.prompts.per_step}: must be a multiple of {key}.minibatches="
+        f"{section.minibatches} x {key}.microbatches={section.microbatches} x {rows}; "
         "microbatches hold whole groups. Set "
-        + " ".join(f"{k}.microbatches={m}" for k, m in fits.items()) + ".")
+        + " ".join(f"{k}.microbatches={m}" for k, (m, _) in fits.items()) + ".")
   for name, n in (("eval.batch", c.eval.batch), ("rollouts.rehearsal", c.rollouts.rehearsal),
                   ("rollouts.oversample x (prompts.per_step - rollouts.rehearsal)",
                    sizes_of(c).draw)):

@@ -23,8 +23,9 @@ class InitialState:
   reference, so that equal weights give exactly equal log-probs.
 
   Attributes:
-    optimizers: of "learner", "prm" and "value".
-    configs, params: of "policy" and "prm", and of models that never learn, by their sections.
+    optimizers: of "learner", "prm" and "value", and of the scorers that learn.
+    configs, params: of "policy", "prm" and "value", and of models that never learn, by their
+      sections.
     frozen: the base parameters if the models are adapters, else None.
     has_...: which further models there are.
     method_state: what methods keep between steps; each device has all of it.
@@ -72,12 +73,19 @@ class InitialState:
       if self.prm_order == "none": del parts["prm_opt"]
       if self.prm_reference == "self":
         parts["prm_reference"] = self._copy(build_models.freeze(prm, self.frozen_dtype))
-    if loaded := {name: x for name, x in params.items() if name not in ("policy", "prm")}:
+    learning = [name for name in self.optimizers if name in params and "." in name]
+    if learning:
+      made = [self._make_trained(name, name, value_model.init(self.configs[name], params[name]))
+              for name in learning]
+      parts["scorers"] = {name: x[name] for name, x in zip(learning, made)}
+      parts["scorers_opt"] = {name: x[f"{name}_opt"] for name, x in zip(learning, made)}
+    if loaded := {name: x for name, x in params.items()
+                  if name not in ("policy", "prm", "value", *learning)}:
       parts["frozen_models"] = {name: self._copy(build_models.freeze(x, self.frozen_dtype))
                                 for name, x in loaded.items()}
     if self.has_value:
       parts |= self._make_trained("value", "value",
-                                  value_model.init(self.configs["policy"], policy))
+                                  value_model.init(self.configs["value"], params["value"]))
     if self.sampler_every > 1: parts["sampler"] = self._copy(policy)
     return records.TrainState(
         step=0, method_state=sharding.replicate(self.method_state, self.mesh), **parts)
@@ -96,7 +104,7 @@ class InitialState:
     if not self.offload: return state
     return dataclasses.replace(state, **{
         name: sharding.move_to_memory(getattr(state, name), "pinned_host")
-        for name in ("policy_opt", "prm_opt", "value_opt")})
+        for name in ("policy_opt", "prm_opt", "value_opt", "scorers_opt")})
 
 
 def initial_state_of(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding.Mesh,

@@ -1,16 +1,18 @@
 """The stages of a step that run on devices, from a config: log-probs, rewards, updates."""
+import dataclasses
 from typing import Any
 
 import jax
 
-from rlx.build import keys, options as options_lib, plan as plan_lib, validation
+from rlx.build import (
+    keys, methods as build_methods, options as options_lib, plan as plan_lib, validation)
 from rlx.core import resolve, rng
 from rlx.io import tokenizer as tokenizer_io
 from rlx.learner import optimizer
 from rlx.models import transformer
 from rlx.stages import (
     end_step, learner as learner_lib, methods as methods_lib, passes as passes_lib,
-    rewards_advantages, score, update_policy, update_prm, update_value)
+    rewards_advantages, score, update_policy, update_prm, update_scorers, update_value)
 
 
 def device_stages(c: keys.Config, methods: methods_lib.Methods,
@@ -22,13 +24,15 @@ def device_stages(c: keys.Config, methods: methods_lib.Methods,
   """{field of Run: value} for the stages from log-probs to the end; allocates nothing.
 
   Args:
-    models: {"policy", "prm"}: DecoderConfig.
+    models: {"policy", "prm", "value"}: DecoderConfig.
     mesh: may be abstract.
     scorers, asked: see `models.scorers_of` and `models.find_asked_scorer`.
     token_id, learns: see `find_token_id` and `build`.
   """
   planned = {"policy": plan_lib.plan_fields, "prm": plan_lib.plan_prm_fields}.get(
       learns, lambda c, methods: [])(c, methods)
+  early = plan_lib.find_early(c, methods) if learns == "policy" else ()
+  scored = plan_lib.plan_fields(c, methods, early) if early else planned
   statistics, old_statistics = plan_lib.find_statistics(c, methods)
   passes = options_lib.read_options(
       passes_lib.Options, c, mesh=mesh, models=models, scorers=scorers or {}, beta=methods.prm_beta,
@@ -37,13 +41,16 @@ def device_stages(c: keys.Config, methods: methods_lib.Methods,
       labels=c.train_scorer.labels, asked_scorer=asked)
   learners = {name: learner_lib.Learner(
       name={"learner": "policy"}.get(name, name), optimizer=optimizers[name],
-      config=models["prm" if name == "prm" else "policy"], mesh=mesh, group=c.rollouts.per_prompt,
-      epochs=c[name].epochs, minibatches=c[name].minibatches, microbatches=c[name].microbatches,
+      config=models[{"learner": "policy"}.get(name, name)], mesh=mesh, group=c.rollouts.per_prompt,
+      **{key: build_methods.find_trained(c, name)[key]
+         for key in ("epochs", "minibatches", "microbatches")},
       seed=c.seed, offload=c.offload_optimizers) for name in optimizers}
   return dict(
       planned=planned, passes=passes,
-      score=score.Score(planned, plan_lib.field_options(c, planned), passes),
+      score=score.Score(scored, plan_lib.field_options(c, scored), passes),
       update_prm=update_prm_of(c, methods, learners["prm"], asked),
+      update_scorers=update_scorers.UpdateScorers({
+          name: update_scorer_of(c, learners[name]) for name in build_methods.list_updated(c)}),
       rewards_advantages=rewards_advantages_of(c, methods),
       update_value=update_value.UpdateValue(learners["value"], c.value.clip),
       update_policy=update_policy.UpdatePolicy(
@@ -66,6 +73,15 @@ def update_prm_of(c: keys.Config, methods: methods_lib.Methods, learner: learner
                               uses_own_pass=uses_own_pass(c, methods),
                               starts_equal=c.prm.path is None or c.prm.reference == "self",
                               reads_all=methods.needs("prm_all_logps_BTV"))
+
+
+def update_scorer_of(c: keys.Config, learner: learner_lib.Learner
+                     ) -> tuple[str, update_prm.UpdatePrmHead]:
+  """What a scorer learns from beside the policy, and its update: that of a PRM with a head."""
+  section = build_methods.find_trained(c, learner.name)
+  if section.labels == "altered": learner = dataclasses.replace(learner, group=2)  # A pair.
+  loss = resolve.bind("losses", section.loss, f"{learner.name}.online.loss")
+  return section.labels, update_prm.UpdatePrmHead(learner, loss, balanced=False)
 
 
 def uses_own_pass(c: keys.Config, methods: methods_lib.Methods) -> bool:
@@ -102,8 +118,9 @@ def policy_loss_of(c: keys.Config, methods: methods_lib.Methods) -> update_polic
 
 def optimizer_of(c: keys.Config, name: str) -> optimizer.Optimizer:
   """AdamW for "learner", "prm", "value" or "sft", for parameters in model.param_dtype."""
-  updates = 1 if name == "sft" else c[name].epochs * c[name].minibatches
-  adamw = optimizer.adamw(**c[name].optimizer, updates=updates)
+  section = build_methods.find_trained(c, name)
+  updates = 1 if name == "sft" else section.epochs * section.minibatches
+  adamw = optimizer.adamw(**section.optimizer, updates=updates)
   if c.model.param_dtype == "float32" or c.lora.rank: return adamw  # Adapters are float32.
   return optimizer.wrap_for_bfloat16(adamw, rng.key(c.seed, "rounding", rng.number(name)),
                                      param_update=c.model.param_update)

@@ -54,6 +54,8 @@ def check(c: keys.Config, methods: methods_lib.Methods) -> None:
     build_methods.bind_schedule(f"{name}.optimizer", c[name].optimizer.lr, c[name].optimizer)
   trackers.check(c.log.writers)
   plan_lib.plan_fields(c, methods)
+  for key in (plan_lib.FILTER_GROUPS, plan_lib.SELECT_COMPLETIONS):
+    plan_lib.plan_filter(c, methods, key)
   _try_methods(c, methods)
   _warn_cancelled(c, methods)
   _warn_uncorrected(c, methods)
@@ -262,6 +264,19 @@ def _check_model(c: keys.Config, methods: methods_lib.Methods) -> None:
   if c.prm.path is not None and c.prm.order != "none" and not methods.needs("prm_logps_BT"):
     _refuse(c, "prm.path",
             "no reward or estimator reads the PRM; drop the path or add a process reward")
+  if c.value.path is not None and not methods.needs("values_BT"):
+    _refuse(c, "value.path", "no estimator reads the value model; drop the path or take "
+            "temporal.gae")
+  if c.value.path is not None and c.lora.rank:
+    _refuse(c, "value.path", "None with lora.rank: value model and policy are adapters over one "
+            "base")
+  if host_fields.is_scorer(c.value.path):
+    name, scorers = c.value.path.partition(".")[2], build_models.read_scorers(c)
+    if name not in scorers:
+      _refuse(c, "value.path", f"a path, or one of scorers: {sorted(scorers)}")
+    if scorers[name].kind != "head":
+      _refuse(c, "value.path", f"a scorer of kind head; the scores of scorers.{name}.kind="
+              f"{scorers[name].kind!r} are not what a head for values gives")
   if c.teacher.path is not None and not build_models.needs_teacher(methods):
     _refuse(c, "teacher.path",
             "no reward and no loss reads the teacher; drop the path or add implicit.teacher")
@@ -298,6 +313,7 @@ def _check_scorers(c: keys.Config, methods: methods_lib.Methods) -> None:
       raise ValueError(f"scorers.{name}: verifier.scores and verifier.steps do not name it; drop "
                        f"it or add 'scorers.{name}' to verifier.scores.")
     build_models.check_question(name, part)
+  for section in build_methods.list_updated(c): _check_update(c, section, scorers)
   if readers := methods.find_readers("token_scores_BT"):
     first = (*c.verifier.scores, "scorers.NAME")[0]
     if not host_fields.is_scorer(first):
@@ -307,11 +323,21 @@ def _check_scorers(c: keys.Config, methods: methods_lib.Methods) -> None:
       and scorers[c.verifier.scores[0].partition(".")[2]].kind == "yes_no"):
     _refuse(c, "verifier.scores", "a scorer of another kind than yes_no first, as scores of parts "
             "of a completion are read")
-  for field in methods.scored:
-    for name in (field, "scores_B" if field == "scores_BE" else field):
-      if "rollouts.select_completions" in methods.find_readers(name):
-        _refuse(c, "rollouts.select_completions.name", f"one that does not read {name}, which "
-                "scorers give after completions are selected")
+
+
+def _check_update(c: keys.Config, section: str, scorers: dict[str, keys.Config]) -> None:
+  """Refuses a scorer that cannot learn beside the policy as its section says."""
+  online, key = build_methods.find_trained(c, section), f"{section}.online"
+  if (kind := scorers[section.partition(".")[2]].kind) not in ("head", "probability"):
+    raise ValueError(f"{key}.labels={online.labels!r}: None with {section}.kind={kind!r}; a model "
+                     "with a head learns here, and an implicit one as the section prm says.")
+  loss = resolve.bind("losses", online.loss, f"{key}.loss")
+  if not {"scores_N", "chosen_N"} & set(inspect.signature(loss).parameters):
+    raise ValueError(f"{key}.loss.name={online.loss.name!r}: a loss of scores, such as "
+                     "reward_model.bce, or of pairs, such as reward_model.bradley_terry.")
+  if online.labels == "altered" and c.environment.name is not None:
+    raise ValueError(f"{key}.labels='altered': verdicts with environment.name="
+                     f"{c.environment.name!r}, whose episodes have no single text.")
 
 
 def _check_learner(c: keys.Config, methods: methods_lib.Methods) -> None:
@@ -483,7 +509,7 @@ def _make_example(c: keys.Config, methods: methods_lib.Methods) -> records.Batch
   sizes = dict(B=_FEW * c.rollouts.per_prompt, T=_FEW, E=len(c.verifier.scores),
                Z=max(len(c.verifier.step_rewards), 1), I=c.verifier.max_items,
                M=_FEW, J=_FEW, K=_FEW, V=_FEW)
-  tried = (*methods.readers().values(), methods.prm, methods.auxiliary, methods.filter_groups)
+  tried = (*methods.readers().values(), methods.prm, methods.auxiliary)
   names = [*(f.name for f in plan_lib.plan_fields(c, methods)),
            *(name for fn in tried if fn for name in fn.required)]
   columns = fields.example(methods.list_fields(), names, sizes)

@@ -21,7 +21,7 @@ from rlx.verifiers import _encoder, pool
 
 def readers_of(c: keys.Config, methods: methods_lib.Methods) -> list[str]:
   """Config keys of the methods that read the verdict."""
-  readers = methods.readers() | {"rollouts.filter_groups": methods.filter_groups}
+  readers = methods.readers()
   if methods.needs("prm_logps_BT") and c.prm.order != "none": readers["prm.loss"] = methods.prm
   return [key for key, fn in readers.items() if "outcome_B" in map(fields.column, fn.required)]
 

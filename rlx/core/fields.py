@@ -41,7 +41,8 @@ class Field:
   doc: str
   where: str = "given"         # one of STAGES
   fn: Callable | None = None   # the producer
-  reads: tuple = ()            # fields and resources, in the order of fn's parameters
+  # Fields and resources, in the order of fn's parameters; without fn, the column it is part of.
+  reads: tuple = ()
   options: Mapping = dataclasses.field(default_factory=dict)  # keyword of fn -> config key
   needs: Mapping = dataclasses.field(default_factory=dict)    # config key -> its value when off
   statistic: tuple = ()        # of the policy's distribution, see models/logps.py
@@ -172,8 +173,8 @@ def plan(declared, readers, resources, setting):
       if name in declared and find_missing_key(declared[name], setting) is None:
         need(name, reader.key)
   for name in order:
-    if late := [r for r in declared[name].reads if r in declared and STAGES.index(
-        declared[r].where) > STAGES.index(declared[name].where)]:
+    if late := [r for r in declared[name].reads if declared[name].fn and r in declared
+                and STAGES.index(declared[r].where) > STAGES.index(declared[name].where)]:
       raise ValueError(f"{name} is computed in the stage {declared[name].where!r} and reads "
                        f"{late[0]}, which is computed later.")
   return [declared[name] for name in order]

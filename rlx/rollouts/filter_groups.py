@@ -39,6 +39,31 @@ def accuracy_band(outcome_PG: np.ndarray, learn_PG: np.ndarray, finish_PG: np.nd
   return keep_P & ~(finish_PG == records.FINISH.index("length")).any(axis=1)
 
 
+def score_band(scores_PG: np.ndarray, learn_PG: np.ndarray, *,
+               low: ranges.Number | None = None, high: ranges.Number | None = None,
+               least_std: ranges.NotNegative = 0.0) -> np.ndarray:
+  """Keeps groups whose mean score is within [low, high], and whose scores differ enough.
+
+    keep_p = low <= mean_g score[p, g] <= high  and  std_g score[p, g] >= least_std
+
+  The same as `accuracy_band` for scores, which may be those of a reward model (`scorers`): it
+  then scores every completion that is drawn, before the filter decides. Our own; with
+  least_std > 0 groups are left out that give almost no gradient.
+
+  Args:
+    scores_PG: scores of the first verifier or scorer in verifier.scores.
+    learn_PG: bool, completions with a verdict and with all scores.
+    low, high: in units of the score; None: there is no such bound.
+    least_std: likewise, of a population of the group's scores.
+  """
+  n_P = np.maximum(learn_PG.sum(axis=1), 1)
+  mean_P = np.sum(np.where(learn_PG, scores_PG, 0.0), axis=1) / n_P
+  from_mean_PG = np.where(learn_PG, scores_PG - mean_P[:, None], 0.0)
+  std_P = np.sqrt(np.sum(from_mean_PG**2, axis=1) / n_P)
+  low, high = -np.inf if low is None else low, np.inf if high is None else high
+  return learn_PG.any(axis=1) & (mean_P >= low) & (mean_P <= high) & (std_P >= least_std)
+
+
 def fill(keep_P: np.ndarray, n: int) -> np.ndarray:
   """Returns the numbers of `n` groups: first those that are kept, then those that failed.
 

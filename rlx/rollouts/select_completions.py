@@ -65,6 +65,25 @@ def prof(outcome_PG: np.ndarray, scores_PG: np.ndarray, learn_PG: np.ndarray, *,
   return (_lowest(-scores_PG, right_PG, k_right_P) | _lowest(order_PG, wrong_PG, count - k_right_P))
 
 
+def prof_steps(outcome_PG: np.ndarray, step_scores_BT: np.ndarray, step_ends_BT: np.ndarray,
+               learn_PG: np.ndarray, *, count: ranges.Count,
+               side: Literal["both", "right"] = "both") -> np.ndarray:
+  """`prof` by the mean score of a completion's steps, as in the paper.
+
+  Source: Ye et al. 2025, arXiv:2509.03403. Differs from the paper: as `prof`; a completion
+  without a step has the score 0.
+
+  Args:
+    step_scores_BT: of verifier.steps, on the last token of each step; NaN is left out.
+    step_ends_BT: bool.
+    Otherwise as `prof`.
+  """
+  is_known_BT = np.asarray(step_ends_BT) & ~np.isnan(step_scores_BT)
+  total_B = np.sum(np.where(is_known_BT, step_scores_BT, 0), axis=1)
+  mean_B = total_B / np.maximum(is_known_BT.sum(axis=1), 1)
+  return prof(outcome_PG, mean_B.reshape(np.shape(learn_PG)), learn_PG, count=count, side=side)
+
+
 def extremes(scores_PG: np.ndarray, learn_PG: np.ndarray, *,
              kind: Literal["best_worst", "best_random", "best"] = "best_worst") -> np.ndarray:
   """PF-PPO: only the completions whose score can be relied on, the extreme ones.
@@ -87,6 +106,24 @@ def extremes(scores_PG: np.ndarray, learn_PG: np.ndarray, *,
   if kind == "best": return best_PG
   order_PG = scores_PG if kind == "best_worst" else np.zeros_like(scores_PG)
   return best_PG | _lowest(order_PG, learn_PG & ~best_PG, ones_P)
+
+
+def agreed(std_scores_PG: np.ndarray, learn_PG: np.ndarray, *,
+           most: ranges.NotNegative) -> np.ndarray:
+  """Only completions on whose score an ensemble agrees.
+
+    keep_i = std_e s_ie <= most
+
+  Scorers of different seeds differ most where none has seen anything like the completion, which
+  is where a policy learns to exploit one of them (arXiv:2310.02743). Our own form of it: the
+  paper subtracts the variance from the reward (shaping.ensemble with kind=uwo).
+
+  Args:
+    std_scores_PG: of the scores in verifier.scores; anything where learn_PG is False.
+    learn_PG: bool; others are left out.
+    most: in units of the score.
+  """
+  return np.asarray(learn_PG) & (np.asarray(std_scores_PG) <= most)
 
 
 def _lowest(values_PG, mask_PG, count_P):

@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from rlx.core import fields, records, resolve, rng
+from rlx.core import fields, records, resolve
 from rlx.core.options import key
-from rlx.stages import (
-    collect, outcomes as outcomes_lib, sampling as sampling_lib, texts as texts_lib)
+from rlx.stages import collect, columns as columns_lib, outcomes as outcomes_lib
 from rlx.verifiers import pool
 
 THINNED = records.EXCLUDED.index("thinned")
@@ -48,52 +47,39 @@ class Annotated:
 class Annotate:
   """The stage that computes, once, every field that needs texts or token ids. On the host.
 
+  What models compute belongs to `score`, except what the selection of completions reads.
+
   Attributes:
-    field_options: {field: options of its producer}.
-    resources: {name: value} that producers read, see host_fields.py.
     select: Batch -> keep_PG, the completions to train on (rollouts.select_completions).
+    selecting: the fields that it reads, each after those that it reads itself.
   """
-  planned: list[fields.Field]
-  field_options: dict[str, dict[str, Any]]
-  resources: dict[str, Any]
+  columns: columns_lib.Columns
   select: resolve.Method
-  texts: texts_lib.Texts
-  outcomes: outcomes_lib.Outcomes
-  sampling: sampling_lib.Sampling
+  selecting: list[fields.Field]
   pool: pool.Pool
   group: int = key("rollouts.per_prompt")
-  seed: int = key("seed")
   max_error_rate: float = key("verifier.max_error_rate")
 
   def __post_init__(self) -> None:
     """Refuses a field whose metrics or entries would be taken for others."""
-    for f in self.planned:
+    for f in self.columns.planned:
       if (f.measure and f.stem in SECTIONS) or (f.show and f.stem in ENTRIES):
         raise ValueError(f"{f.name}: {f.stem!r} stands for something else in the metrics or in "
                          "completions.jsonl; give the field another name.")
 
   def __call__(self, state: records.TrainState, collected: collect.Collected) -> Annotated:
-    prompts, rollouts, reward_B, excluded_B, texts = collected
-    given, rows = outcomes_lib.make_columns(rollouts, reward_B, excluded_B), None
-    if any({"prompts", "texts"} & {*f.reads, f.name} for f in self.planned):
-      texts = self.texts.completions(rollouts) if texts is None else texts
-      rows = self.outcomes.prompt_rows(prompts, rollouts, texts)
+    prompts, rollouts, reward_B, excluded_B, texts, known = collected
+    given = outcomes_lib.make_columns(rollouts, reward_B, excluded_B) | columns_lib.fit(
+        known, rollouts.sampler_logps_BT.shape[1])
     # On the host, learn_B does not yet know of rows that `select` leaves out.
-    values = fields.compute(self.planned, "host", dict(
-        self.resources, **given, rollouts=rollouts, group_prompts=prompts, prompts=rows,
-        texts=texts, greedy_outcome=lambda prompts: self._reward_greedy(state, prompts)),
-                            self.field_options, records.Batch(self.group).view)
+    values = self.columns.host_values(state, prompts, rollouts, given, texts)
     self.pool.check(self.max_error_rate)
-    hosted = [f for f in self.planned if f.where == "host"]
-    batch = records.Batch(self.group, **given, **{f.name: values[f.name] for f in hosted if f.axes})
+    given |= self.columns.model_values(state, rollouts, values, self.selecting)
+    hosted = [f for f in self.columns.planned if f.where == "host"]
+    batch = records.Batch(self.group, **given | {
+        f.name: values[f.name] for f in hosted if f.axes})
     keep_B = np.ravel(self.select(batch))
     excluded_B = np.where((batch.excluded_B == 0) & ~keep_B, THINNED, batch.excluded_B)
     return Annotated(rollouts, batch.replace(excluded_B=excluded_B.astype(np.int8)),
                      {f.name: values[f.name] for f in hosted if not f.axes},
                      [f for f in hosted if f.is_logged])
-
-  def _reward_greedy(self, state: records.TrainState, prompts: list[records.Prompt]) -> np.ndarray:
-    """Rewards of the policy's greedy completions of the prompts."""
-    rollouts = self.sampling.baseline(state.join_params("policy"), prompts,
-                                    rng.key(self.seed, "greedy"))
-    return self.outcomes.rewards(prompts, rollouts)[:, 0]

@@ -13,7 +13,7 @@ from rlx.learner import hosts
 from rlx.prompts import iterator
 from rlx.rollouts import budget, filter_groups, padding
 from rlx.stages import (
-    dialogue, host_state, methods as methods_lib, outcomes as outcomes_lib,
+    columns as columns_lib, dialogue, host_state, methods as methods_lib, outcomes as outcomes_lib,
     sampling as sampling_lib, sizes as sizes_lib, texts as texts_lib)
 from rlx.verifiers import pool
 
@@ -28,9 +28,10 @@ class Collected(NamedTuple):
   reward_B: np.ndarray       # what the verifiers returned; NaN: unknown
   excluded_B: np.ndarray | None  # int8, index into records.EXCLUDED; None: no row is excluded
   texts: list[str] | None = None  # of the completions; None: they are decoded where they are read
+  columns: dict[str, np.ndarray] = {}  # fields that the filter of groups has read
 
   def join(self, other: "Collected") -> "Collected":
-    """The rows of both, which have texts and excluded_B."""
+    """The rows of both, which have texts and excluded_B, without `columns`."""
     assert self.texts is not None and other.texts is not None
     assert self.excluded_B is not None and other.excluded_B is not None
     return Collected(self.prompts + other.prompts, padding.join([self.rollouts, other.rollouts]),
@@ -47,12 +48,16 @@ class Draw(NamedTuple):
   excluded_PG: np.ndarray
   first_PG: np.ndarray       # reward_PG of the first pass, see rollouts.budget
   keep_P: np.ndarray         # the groups that pass the filter
+  columns: dict[str, np.ndarray]  # the fields that it reads and the verifiers do not give
 
   @classmethod
   def concatenate(cls, draws: list["Draw"]) -> "Draw":
     """All draws as one."""
-    return cls._make(np.concatenate(parts) if isinstance(parts[0], np.ndarray) else sum(parts, [])
-                     for parts in zip(*draws))
+    def join(parts: tuple) -> Any:
+      if isinstance(parts[0], dict): return {name: join(tuple(x[name] for x in parts))
+                                             for name in parts[0]}
+      return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else sum(parts, [])
+    return cls._make(map(join, zip(*draws)))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -64,6 +69,8 @@ class Collect:
     demonstrations: {prompt id: token ids} of the completions that groups end with; None: there
       are none.
     dialogues: of the run's environment; None: prompts have one completion each.
+    columns: the fields that filter_groups reads; None: it reads what verifiers give, and nothing
+      is computed for it.
   """
   prompts: iterator.PromptIterator
   sizes: sizes_lib.Sizes
@@ -76,6 +83,7 @@ class Collect:
   budget: methods_lib.Budget | None
   demonstrations: dict[str, list[int]] | None
   dialogues: dialogue.Dialogues | None
+  columns: columns_lib.Columns | None
   seed: int = key("seed")
   max_draws: int = key("rollouts.max_draws")
   fill: str = key("rollouts.fill")  # drop | failed | error
@@ -102,7 +110,7 @@ class Collect:
       random = rng.key(self.seed, "sample", step, len(draws))
       sample = lambda prompts, random=random: self.sampling.train(
           params, prompts, random, factor_T, weights)
-      draws.append(self._draw(self._next_prompts(host), sample, clock))
+      draws.append(self._draw(state, self._next_prompts(host), sample, clock))
     draw = Draw.concatenate(draws)
     chosen = filter_groups.fill(draw.keep_P, self.sizes.trained)
     if self.fill == "error" and not draw.keep_P[chosen].all(): self._refuse(draw, step, len(draws))
@@ -120,7 +128,8 @@ class Collect:
     return prompts + self.prompts.take(
         self.sizes.draw - len(prompts), skip=[*waiting, *(host.rehearsed or ())])
 
-  def _draw(self, prompts: list[records.Prompt], sample: Sample, clock: progress.Clock) -> Draw:
+  def _draw(self, state: records.TrainState, prompts: list[records.Prompt], sample: Sample,
+            clock: progress.Clock) -> Draw:
     """Samples and verifies completions of these prompts: a Draw."""
     rollouts = sample(prompts)
     if self.demonstrations is not None:
@@ -135,9 +144,15 @@ class Collect:
           prompts, rollouts, texts, reward_PG, sample, clock)
     self.pool.check(self.max_error_rate)
     clock.lap("verify")
-    keep_P = self.filter_groups(records.Batch(self.sizes.group, **outcomes_lib.make_columns(
-        rollouts, reward_PG.ravel().astype(np.float32), excluded_PG.ravel())))
-    return Draw(prompts, [rollouts], texts, reward_PG, excluded_PG, first_PG, np.asarray(keep_P))
+    columns, given = {}, outcomes_lib.make_columns(
+        rollouts, reward_PG.ravel().astype(np.float32), excluded_PG.ravel())
+    if self.columns:
+      columns = self.columns(state, prompts, rollouts, given, texts, self.sizes.multiple)
+      self.pool.check(self.max_error_rate)
+      clock.lap("score")
+    keep_P = self.filter_groups(records.Batch(self.sizes.group, **given, **columns))
+    return Draw(prompts, [rollouts], texts, reward_PG, excluded_PG, first_PG, np.asarray(keep_P),
+                columns)
 
   def _take(self, draw: Draw, chosen: np.ndarray) -> Collected:
     """The chosen groups of a Draw as Collected."""
@@ -148,7 +163,8 @@ class Collect:
     return Collected(
         [draw.prompts[i] for i in chosen], padding.select(draw.rollouts, rows_B, chosen),
         draw.reward_PG[chosen].ravel().astype(np.float32),
-        excluded_PG[chosen].ravel().astype(np.int8), [draw.texts[i] for i in rows_B])
+        excluded_PG[chosen].ravel().astype(np.int8), [draw.texts[i] for i in rows_B],
+        {name: x[rows_B] for name, x in draw.columns.items()})
 
   def _refuse(self, draw: Draw, step: int, draws: int) -> NoReturn:
     raise ValueError(

@@ -9,6 +9,7 @@ or a list of verdicts), `greedy_outcome` ((prompts) -> verdicts of greedy comple
 """
 import bisect
 import itertools
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -216,6 +217,60 @@ def ask_rows(prompt_ids: Sequence[list[int]], completions: Sequence[list[int]],
   ids = [[*p, *x[:-1], *[i for i in x[-1:] if i not in tokenizer.eos_ids], *asked]
          for p, x in zip(prompt_ids, completions)]
   return trajectories.pairs(ids, [list(asked[:1])] * len(ids), tokenizer, 1, width + len(asked))
+
+
+@field(None, options=dict(pattern="eval.answer", group="rollouts.per_prompt"))
+def altered_rows(prompts: Prompts, texts: Sequence[str], prompt_ids: Ids, completions: Ids,
+                 outcome_B: np.ndarray, tokenizer: Tokenizer, rollouts: Rollouts, verify: Verify, *,
+                 pattern: str, group: int) -> tuple[Rollouts, np.ndarray]:
+  """(rows, labels_BT): of each prompt a right completion, 1, and it with another answer, 0.
+
+  The answer, the last match of eval.answer, is replaced by the first one that another completion of
+  the batch states and that differs, beginning with those of the prompt itself. A pair is left out,
+  its rows empty, if no completion is right, none states another answer, or the prompt's verifier
+  does not reject the altered completion. The rows have a token appended, see `padding.append`.
+  """
+  pieces = list(map(tokenizer.pieces, completions))
+  found = [_last_match(pattern, "".join(x)) for x in pieces]
+  stated = [text and text[start:stop] for text, (start, stop) in (
+      ("".join(x), span or (0, 0)) for x, span in zip(pieces, found))]
+  made: dict[int, tuple[int, list[int], str]] = {}  # Prompt: row, ids and text of the altered one.
+  for first in range(0, len(completions), group):
+    rows = range(first, first + group)
+    b = next((b for b in rows if outcome_B[b] > 0.5 and found[b]), None)
+    others = [*rows, *range(first + group, len(stated)), *range(first)]
+    other = next((stated[i] for i in others if b is not None and found[i]
+                  and stated[i] != stated[b]), None)
+    if b is None or other is None or not texts[b].endswith(whole := "".join(pieces[b])): continue
+    (start, stop), ends = found[b] or (0, 0), [0, *itertools.accumulate(map(len, pieces[b]))]
+    n = bisect.bisect_right(ends, start) - 1  # Tokens that end before the answer.
+    last = [i for i in completions[b][-1:] if i in tokenizer.eos_ids]
+    ids = [*completions[b][:n], *tokenizer.encode(
+        whole[ends[n]:start] + other + whole[stop:], add_bos=False), *last]
+    made[b] = first, ids, texts[b].removesuffix(whole) + whole[:start] + other + whole[stop:]
+  verdicts: dict[int, float] = {}
+  for path in sorted({prompts[b].verifier for b in made}):
+    asked = [b for b in made if prompts[b].verifier == path]
+    verdicts |= dict(zip(asked, verify(path, [prompts[b] for b in asked],
+                                       [made[b][2] for b in asked])))
+  width = rollouts.sampler_logps_BT.shape[1]
+  both: list[list[int]] = [[] for _ in range(2 * (len(completions) // group))]
+  for b, (first, ids, _) in made.items():
+    if verdicts[b] < 0.5 and len(ids) <= width:
+      both[2 * (first // group):2 * (first // group) + 2] = completions[b], ids
+  labels_BT = np.full((len(both), width), np.nan, np.float32)
+  for i, ids in enumerate(both):
+    if ids: labels_BT[i, len(ids) - 1] = 1 - i % 2
+  return trajectories.pairs([prompt_ids[i // 2 * group] for i in range(len(both))],
+                            [[*ids, 0] for ids in both], tokenizer, width + 1,
+                            rollouts.prompt_width).rows(), labels_BT
+
+
+def _last_match(pattern: str, text: str) -> tuple[int, int] | None:
+  """Where the last match of a regular expression is, of its group if it has one."""
+  matches = list(re.finditer(pattern, text))
+  span = matches[-1].span(matches[-1].re.groups) if matches else (-1, -1)
+  return None if span[0] < 0 else span
 
 
 @field(np.float32, options=dict(verifiers="verifier.scores"),

@@ -25,7 +25,7 @@ class Minibatch(flax.struct.PyTreeNode):
 @dataclasses.dataclass(frozen=True)
 class Learner:
   """The parts of a model's update other than its loss."""
-  name: str                 # the model's field of TrainState
+  name: str                 # the model's field of TrainState, or its section scorers.NAME
   config: transformer.DecoderConfig
   optimizer: optimizer.Optimizer
   mesh: jax.sharding.Mesh
@@ -79,7 +79,7 @@ class Learner:
     Returns:
       state, metrics averaged over the steps, rows of the last minibatch, rows of `score`.
     """
-    params, opt_state = getattr(state, self.name), getattr(state, f"{self.name}_opt")
+    params, opt_state = state.get_trained(self.name)
     if self.offload: opt_state = sharding.move_to_memory(opt_state, None)
     metrics, scores, rows = [], [], None
     for part in minibatches:
@@ -93,8 +93,7 @@ class Learner:
     # The next stage needs the memory that is free only after the transfer.
     if self.offload:
       opt_state = jax.block_until_ready(sharding.move_to_memory(opt_state, "pinned_host"))
-    state = dataclasses.replace(state, **{self.name: params, f"{self.name}_opt": opt_state})
-    return state, mean, rows, scores
+    return state.with_trained(self.name, params, opt_state), mean, rows, scores
 
   def add_whole(self, params: records.Params, part: Minibatch,
                 compute: Callable[[records.Batch], Any], forward: Callable | None) -> Minibatch:

@@ -57,7 +57,8 @@ class Methods:
     readers |= {f"advantages.{term}": fn for term, (_, fn) in self.estimators.items()}
     readers |= {"learner.loss": self.policy, "learner.rollout_correction": self.rollout_correction,
                 "learner.token_weight": self.token_weight,
-                "rollouts.select_completions": self.select_completions}
+                "rollouts.select_completions": self.select_completions,
+                "rollouts.filter_groups": self.filter_groups}
     return {key: fn for key, fn in readers.items() if fn}
 
   def list_stateful(self) -> dict[str, resolve.Method]:

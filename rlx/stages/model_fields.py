@@ -127,6 +127,39 @@ def token_scores_BT(passes: passes_lib.Passes, appended_passes: passes_lib.Passe
                    passes.token_scores(names[0], appended_passes), 0)
 
 
+# What an ensemble says of a completion: summaries of scores_BE, each one program.
+_of_scores = functools.partial(field, np.float32, where="model", needs={"verifier.scores": ()})
+
+
+@_of_scores()
+def mean_scores_B(scores_BE: jax.Array) -> jax.Array:
+  """Mean of the scores in verifier.scores; NaN: one of them is."""
+  return _reduce_scores("mean", scores_BE)
+
+
+@_of_scores()
+def std_scores_B(scores_BE: jax.Array) -> jax.Array:
+  """Spread of the scores in verifier.scores: their std, divided by E; NaN: one of them is."""
+  return _reduce_scores("std", scores_BE)
+
+
+@_of_scores()
+def min_scores_B(scores_BE: jax.Array) -> jax.Array:
+  """Least of the scores in verifier.scores; NaN: one of them is."""
+  return _reduce_scores("min", scores_BE)
+
+
+@_of_scores(options=dict(quantile="verifier.scores_quantile"))
+def low_scores_B(scores_BE: jax.Array, *, quantile: float) -> jax.Array:
+  """Quantile verifier.scores_quantile of the scores in verifier.scores; NaN: one of them is."""
+  return _reduce_scores("quantile", scores_BE, quantile)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 2))
+def _reduce_scores(kind: str, scores_BE: jax.Array, *more: float) -> jax.Array:
+  return getattr(jnp, kind)(scores_BE, *more, axis=1)
+
+
 @field(np.float32, where="model")
 def values_BT(passes: passes_lib.Passes) -> jax.Array:
   """Values of the value model before its update."""

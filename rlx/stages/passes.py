@@ -124,7 +124,7 @@ HEADS = (*value_model.HEADS, "yes_no")  # of train_scorer.head
 class Options:
   """The options that all passes of a run share."""
   mesh: jax.sharding.Mesh
-  models: dict[str, transformer.DecoderConfig]  # of "policy" and "prm", and of frozen_models
+  models: dict[str, transformer.DecoderConfig]  # of "policy", "prm", "value", and of frozen_models
   scorers: dict[str, Scorer]  # those of frozen_models that give scores
   head_parts: int | None    # microbatches of the passes of a PRM with a head; None: it has none
   labels: str | None        # what a PRM with a head learns, train_scorer.labels
@@ -190,7 +190,7 @@ class Passes:
     arrays = self.logps("policy", more=specs, is_drawn=True)
     return dict(zip(("old_logps_BT", *names), arrays))[name]
 
-  def values(self, name: str = "value", model: str = "policy",
+  def values(self, name: str = "value", model: str = "value",
              parts: int | None = None) -> jax.Array:
     """values_BT of the value model, or of the TrainState's parameters `name`."""
     o, config = self.options, self.options.models[model]

@@ -176,13 +176,14 @@ def check_batch(run: build.Run, lengths: list[int], constants: dict[str, str | N
   ids, texts = padding.completions(rollouts), t.completions(rollouts)
   mask_BT = np.asarray(rollouts.action_BT)
   is_cut_B = rollouts.finish_B == records.FINISH.index("length")
-  keep_P = run.methods.filter_groups(records.Batch(outcome_PG.shape[1], **outcomes.make_columns(
-      rollouts, outcome_PG.ravel())))
   reads = any(field.startswith("outcome") for _, fn in run.methods.rewards.values()
               for field in fn.fields)
   yield rewards_vary(outcome_PG, collect.max_error_rate, run.pool.last_error, reads,
                      run.pool.take_failed_share())
-  yield draws_suffice(keep_P, run.sizes.draw, run.sizes.trained, collect.max_draws, collect.fill)
+  if collect.columns is None:  # Otherwise the filter reads more than verdicts.
+    keep_P = run.methods.filter_groups(records.Batch(
+        outcome_PG.shape[1], **outcomes.make_columns(rollouts, outcome_PG.ravel())))
+    yield draws_suffice(keep_P, run.sizes.draw, run.sizes.trained, collect.max_draws, collect.fill)
   yield answers_fit(rollouts.completion_len_B, is_cut_B, t.completion_tokens)
   asked = [p for p in prompts for _ in range(outcome_PG.shape[1])]
   yield template_closes([example(own.tokenizer, own.template(p), text, t.stops)

@@ -39,6 +39,15 @@ def test_groups_without_a_verdict_are_dropped():
   assert filter_groups.with_verdict(learn_PG).tolist() == [True, True, False]
 
 
+@pytest.mark.parametrize("options, kept", [
+    (dict(low=2.0), [True, False, True, False]), (dict(high=2.0), [True, True, False, False]),
+    (dict(least_std=0.9), [True, False, False, False]), (dict(), [True, True, True, False])])
+def test_score_band(options, kept):
+  # Means 2, 1, 3; stds 1, 1/2 and 0, as what is unknown does not count; none is known.
+  scores_PG = np.array([[1., 3.], [.5, 1.5], [3., nan], [nan, nan]])
+  assert filter_groups.score_band(scores_PG, ~np.isnan(scores_PG), **options).tolist() == kept
+
+
 def test_fill_takes_kept_first_in_order():
   keep_P = np.array([False, True, False, True, True])
   assert filter_groups.fill(keep_P, 4).tolist() == [1, 3, 4, 0]

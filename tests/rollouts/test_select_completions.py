@@ -17,6 +17,21 @@ def test_truncated():
   assert fn(scored).tolist() == [[False, True], [True, False]]
 
 
+def test_prof_steps():
+  # Means 1/2, 3/4 and 1 of right completions, of 2, 2 and 1 known steps; 0 without one.
+  steps_BT = np.array([[0, 1, 9], [1, 9, .5], [nan, 9, 1], [9, 9, 9]])
+  ends_BT = np.array([[1, 1, 0], [1, 0, 1], [1, 0, 1], [0, 0, 0]], bool)
+  got = select_completions.prof_steps(np.ones((1, 4)), steps_BT, ends_BT, np.ones((1, 4), bool),
+                                      count=2)
+  assert got.tolist() == [[False, True, True, False]]
+
+
+def test_agreed():
+  got = select_completions.agreed(np.array([[.1, .3, nan, .2]]), np.array([[True] * 3 + [False]]),
+                                  most=.2)
+  assert got.tolist() == [[True, False, False, False]]
+
+
 def test_everything():
   assert select_completions.everything(np.array([[1., nan]])).all()
 
