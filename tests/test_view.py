@@ -187,7 +187,8 @@ def test_rows_are_what_the_model_read_and_drew(tmp_path, messages, tools, segmen
   batch = records.Batch(1, **outcomes.make_columns(rollouts, np.ones(1)),
                         advantages_BT=np.full((1, 16), 0.5))
   run = types.SimpleNamespace(texts=made)
-  made_row, = rl.completion_rows(run, types.SimpleNamespace(rollouts=rollouts, values={}), batch, 1)
+  annotated = types.SimpleNamespace(rollouts=rollouts, show=lambda b: {})
+  made_row, = rl.completion_rows(run, annotated, batch, 1)
   drawn = "".join(text for _, text in segments)
   assert made_row["prompt"] == shown and "".join(made_row["tokens"]) == drawn
   assert made_row["completion"] == said
