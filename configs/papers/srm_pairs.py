@@ -14,8 +14,8 @@ Where no file is named, completions of the policy are sampled, and a right one i
 wrong one of its group. The chains of the toy have no natural language, so that they show the model
 of mathematics alone.
 
-Letters beside the values: P stated in the paper (pairs of steps), O our choice. Differences from the
-paper: the tree search that makes its pairs runs outside of rlx; its loss is not stated in the
+Letters beside the values: P stated in the paper (pairs of steps), O our choice. Differences from
+the paper: the tree search that makes its pairs runs outside of rlx; its loss is not stated in the
 sources at hand, Bradley-Terry is ours.
 
 Confidence in the formula: medium.

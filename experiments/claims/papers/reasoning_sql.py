@@ -1,7 +1,7 @@
-"""A query is a table, a column and a condition, each one of six. One table, column and condition give
-the right result: 1 in 216 queries of the initial policy. Two tables and two columns exist, so that a
-wrong query may run; a wrong condition may have tokens of the right one. The weighted sum of the
-verifier (WEIGHTS of rlx/verifiers/sql_query.py) is compared with the result alone.
+"""A query is a table, a column and a condition, each one of six. One table, column and condition
+give the right result: 1 in 216 queries of the initial policy. Two tables and two columns exist, so
+that a wrong query may run; a wrong condition may have tokens of the right one. The weighted sum of
+the verifier (WEIGHTS of rlx/verifiers/sql_query.py) is compared with the result alone.
 
 Which choices are right, exist and resemble the right one is drawn for every prompt.
 """

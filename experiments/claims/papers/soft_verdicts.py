@@ -11,7 +11,7 @@ from experiments.claims.environments import tabular, verdicts
 
 MEASURE = "accuracy after 150 steps with the judge's probabilities minus that with the rule"
 MARGIN, RATE = 0.05, 10.0
-FIRST = ("not recorded", "it was underpowered")
+FIRST = ("not recorded", "this is the first version, which is underpowered")
 TREE = tabular.Tree(prompts=8, vocab=6, length=2)
 
 

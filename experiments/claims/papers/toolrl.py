@@ -1,5 +1,5 @@
-"""A call is a name, a parameter and a value, each one of six of which one is right: 1 in 216 calls of
-the initial policy. A parameter counts only for the right name, and a value only for the right
+"""A call is a name, a parameter and a value, each one of six of which one is right: 1 in 216 calls
+of the initial policy. A parameter counts only for the right name, and a value only for the right
 parameter. Learning from the share that is right is compared with learning from whole calls.
 """
 import jax

@@ -24,7 +24,8 @@ def generate(seed, index, n_min=2, n_max=3, facts=8, tags=(), verifier="labels.l
     n_min, n_max: least and largest number of facts on the path, which is uniform.
     facts: number of facts in the text, at least n_max; no two have person and relation in common.
     tags: of the blocks of a completion, which `format.tags` reads.
-    verifier: of labels.py, coverage.py or embedding.py. For coverage.points the answer is the path in words.
+    verifier: of labels.py, coverage.py or embedding.py. For coverage.points the answer is the path
+      in words.
     split: "train" or "test".
   """
   rng = generated.start("facts", seed, index, split)
