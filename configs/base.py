@@ -254,10 +254,12 @@ def _set_of_eval(tree):
 
 
 def _judge(_=None):
-  """Options of the verifiers judge.chat, judge.function, judge.rubric and judge.pairs."""
+  """Options of the verifiers judge.chat, .function, .rubric, .pairs, .steps and .spans."""
   return dict(
       url=placeholder(str),            # OpenAI-compatible: http://HOST/v1/chat/completions
-      model="",                        # name of the model at the endpoint
+      # Name of the model at the endpoint. Without url and function a judge in process: policy,
+      # reference (the initial policy) or a path as model.path, whose tokenizer may be another.
+      model="",
       # package.module:name, a function text -> score or reply, of judge.function, and of all judges
       # where url is None.
       function=placeholder(str),
@@ -279,7 +281,8 @@ def _judge(_=None):
       # endpoint.
       probability=False,
       thoughts=False,                  # the judge reads the thoughts of a completion, too
-      per_item=False,                  # judge.rubric: a request for each item, not one for all
+      # judge.rubric: a request for each item, not one for all; judge.steps: for each step.
+      per_item=False,
       # judge.pairs: what a completion is compared with: all others of its group, the first of its
       # group, or the answer of the row.
       against=choice("group", "first", "answer"),
@@ -291,8 +294,9 @@ def _judge(_=None):
       # Names of judges of verifier.judges whose verdicts are joined by `vote`, as this one's.
       of=(),
       vote=Option("mean", "rlx.verifiers.judge:VOTES"),
-      # Requests of a worker that wait for their replies at once.
+      # Requests of a worker that wait for their replies at once; rows of a judge in process.
       concurrent=Option(16, whole(1, 128)),
+      prompt_tokens=Option(2048, LENGTH),  # of a request in process; longer: unknown verdict
       # Folder of replies, which runs may share; None: each request is sent.
       cache=placeholder(str),
       temperature=Option(0.0, Range(0, 1e3)),

@@ -5,7 +5,7 @@ import types
 import numpy as np
 import pytest
 
-from rlx.build import load, methods as build_methods, updates, validation
+from rlx.build import judges, load, methods as build_methods, updates, validation
 from rlx.core import records
 from rlx.verifiers import pool
 
@@ -259,7 +259,7 @@ def test_what_judges_of_papers_say_on_the_toy(key, path, expected):
   named = [source.get("columns", {}).get("verifier") for source in sources]
   assert path in (*c.verifier.scores, c.verifier.by_item, *named)
   prompt = records.Prompt("p", "3M5m2=", "2", path, dict(
-      judge=validation.list_judges(c), items=list(c.verifier.default_items)))
+      judge=judges.list_judges(c), items=list(c.verifier.default_items)))
   results = pool.lookup(path)([prompt] * 2, ["5;2#2", "4;2#3"])
   assert [error for _, error, _ in results] == [None] * 2, results
   for (given, *_), right in zip(results, expected): np.testing.assert_allclose(given, right)

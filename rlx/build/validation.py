@@ -16,9 +16,9 @@ import numpy as np
 
 from rlx.advantages import combine
 from rlx.build import (
-    keys, methods as build_methods, models as build_models, options as options_lib,
+    judges as build_judges, keys, methods as build_methods, models as build_models, options as options_lib,
     plan as plan_lib, prompts as build_prompts)
-from rlx.core import fields, records, resolve, rng
+from rlx.core import fields, records, resolve
 from rlx.core.options import flatten
 from rlx.environments import runner
 from rlx.io import rows as io_rows, secrets, trackers
@@ -391,17 +391,13 @@ def check_judges(c: keys.Config, paths: Iterable[str | None]) -> None:
   Raises:
     ValueError: one line with the key, its value and what is allowed.
   """
-  judges = list_judges(c)
+  judges, separator = build_judges.list_judges(c), c.rollouts.step_separator
   for path in sorted({path for path in paths if path and path.startswith("judge.")}):
+    if path.startswith("judge.steps") and separator in (None, "", host_fields.TURN):
+      _refuse(c, "rollouts.step_separator", f"a text that ends reasoning steps, with {path}")
     if problem := judge.find_problem(judges, path):
       key, value, allowed = problem
       raise ValueError(f"{key}={value!r}: {allowed}.")
-
-
-def list_judges(c: keys.Config) -> dict[str, Any]:
-  """The options of verifier.judge, with those of verifier.judges as `named`."""
-  return dict(c.verifier.judge.to_dict(), key=rng.secret(c.seed, "judge"),
-              named={name: own.to_dict() for name, own in sorted(c.verifier.judges.items())})
 
 
 def _try_methods(c: keys.Config, methods: methods_lib.Methods) -> None:

@@ -119,6 +119,7 @@ def measure_accuracy(run: build.Run, state: records.TrainState, stream: str, rep
   Args:
     of_sets: which accuracies of eval.sets; None: `which`.
   """
+  run.outcomes.hold(state)
   params = state.join_params("policy")
   accuracies, weights = {}, run.sampling.lay_out(params)
   def measure(name: str, sample: sampling.Sampler, prompts: list[records.Prompt]) -> np.ndarray:

@@ -49,6 +49,7 @@ class Annotate:
   max_error_rate: float = key("verifier.max_error_rate")
 
   def __call__(self, state: records.TrainState, collected: collect.Collected) -> Annotated:
+    self.outcomes.hold(state)
     prompts, rollouts, reward_B, excluded_B, texts = collected
     given, rows = outcomes_lib.make_columns(rollouts, reward_B, excluded_B), None
     if any({"prompts", "texts"} & {*f.reads, f.name} for f in self.planned):

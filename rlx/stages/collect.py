@@ -94,6 +94,7 @@ class Collect:
     Returns:
       Collected, metrics.
     """
+    self.outcomes.hold(state)
     params, factor_T = state.join_params(state.sampled_from), self.anneal(step)
     weights = self.sampling.lay_out(params)
     draws: list[Draw] = []
@@ -188,6 +189,7 @@ class Collect:
     stored. rollouts.rehearsal puts them into batches; without it the result is empty.
     """
     if not self.sizes.rehearsal: return {}
+    self.outcomes.hold(state)
     ids_of: dict[str, list[int]] = {}
     for prompts in padding.batches(self.prompts.all(), self.sizes.draw):
       rollouts = self.sampling.train(
