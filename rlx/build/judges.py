@@ -97,10 +97,11 @@ def judges_of(c: keys.Config, models: Mapping[str, tuple[transformer.DecoderConf
 def verifiers_of(c: keys.Config, judges: judging.Judges | None) -> dict[str, judge.InProcess]:
   """{path: verifier} of all judges of which a member is in process.
 
+  Args:
+    judges: those of a run; None: there is none, and their verdicts are unknown.
   Raises:
     ValueError: several processes would not ask the models the same.
   """
-  if judges is None: return {}
   made, given = {}, list_judges(c)
   for name in ("", *given["named"]):
     if not (members := judge.find_in_process(given, name)): continue
@@ -113,7 +114,7 @@ def verifiers_of(c: keys.Config, judges: judging.Judges | None) -> dict[str, jud
                        "processes.")
     for form in judge.FORMS:
       made[f"judge.{form}/{name}" if name else f"judge.{form}"] = judge.InProcess(
-          form, judges.send)
+          form, judges and judges.send)
   return made
 
 

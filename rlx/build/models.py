@@ -219,7 +219,10 @@ def load_model(c: keys.Config, path: str | None, shapes: bool = False,
   if path is None:
     raise ValueError(f"{key}=None: a model" + "; only `rlx sft` makes one" * (key == "model.path")
                      + ".")
-  config, params, tokenizer = weights.load(path, dtype=c.model.param_dtype, shapes=shapes)
+  try:
+    config, params, tokenizer = weights.load(path, dtype=c.model.param_dtype, shapes=shapes)
+  except ValueError as e:
+    raise ValueError(str(e).replace("model.path=", f"{key}=", 1)) from None
   if config.has_head and not key.startswith("scorers."):
     raise ValueError(f"{key}={path!r}: a language model; this one has a head for scores and none "
                      "for tokens, and can be named by scorers.NAME.path.")

@@ -97,7 +97,8 @@ def _check_functions(c: keys.Config) -> None:
 
 def _check_workers(c: keys.Config) -> None:
   """Refuses 0 workers where they are needed, before the data is read."""
-  checked = pool.Pool(c.verifier.workers, c.verifier.timeout_s)
+  checked = pool.Pool(c.verifier.workers, c.verifier.timeout_s,
+                      functions=build_judges.verifiers_of(c, None))
   checked.require(verifiers(c))
   for j, row in enumerate(c.verifier.default_items):
     if problem := items.find_row_problem(row):

@@ -5,6 +5,7 @@ becomes a prompt of a model, by its own chat template, and the completion is the
 the policy, its reference or a frozen model of the state, on the mesh of the run.
 """
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -57,6 +58,12 @@ class LocalJudge:
       raise errors.Unknown(f"verifier.judge.prompt_tokens={texts.prompt_tokens}: a request has "
                            f"{len(ids)} tokens")
     return ids
+
+  def trace(self, params: Any) -> dict[str, tuple]:
+    """The programs of replies to requests of full length, see `sampler.trace`."""
+    weights = sharding.gather_shapes(jax.eval_shape(functools.partial(
+        sampling.lay_out, self.sampler.config, self.sampler.mesh), params), self.sampler.mesh)
+    return self.sampler.trace(params, weights)
 
   def begin(self, request: judge.Request, words: Sequence[str]) -> list[Begun]:
     """For each verdict, the request with the line that states it up to where its words differ.

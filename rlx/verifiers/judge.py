@@ -137,10 +137,11 @@ class InProcess:
 
   Attributes:
     name: of the form, such as "rubric".
-    send: sends the requests of members in process, see `_endpoint.score_all`.
+    send: sends the requests of members in process, see `_endpoint.score_all`; None: there is no
+      model, and their verdicts are unknown.
   """
   name: str
-  send: Send
+  send: Send | None
   is_batch, is_tried, is_shared, has_names = True, False, True, True
 
   def __call__(self, prompts: list["records.Prompt"], texts: list[str]) -> list[list]:
@@ -454,9 +455,10 @@ def request_of_longest(path: str, prompts: Sequence["records.Prompt"],
   """
   form = _FORMS[path.removeprefix("judge.").partition("/")[0]]
   prompt = max(prompts, key=lambda p: len(p.text) + len(p.answer) + len(str(p.meta.get("items"))))
+  one = prompt.text[:1] or "1"  # A character that its tokenizer knows.
   with contextlib.suppress(errors.Unknown):
     options = _complete(form, options)
-    for request in form.plan(prompt, ["-", "+"][:1 + form.is_group], options):
+    for request in form.plan(prompt, [one, 2 * one][:1 + form.is_group], options):
       return request, options
   return None
 
