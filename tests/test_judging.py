@@ -123,7 +123,7 @@ def test_a_reply_depends_on_seed_step_and_request_alone(run, folder):
   """Not on the other requests, the devices, the slots or the call."""
   texts = [f"{i}a" for i in range(12)]
   given = ask(run, "judge.chat/sampled", texts)
-  assert np.isfinite(given).sum() > 3
+  assert np.isfinite(given).sum() > 2
   np.testing.assert_array_equal(ask(run, "judge.chat/sampled", texts[::-1])[::-1], given)
   np.testing.assert_array_equal(ask(run, "judge.chat/sampled", texts[:3]), given[:3])
   spread = build.build(config_of(folder, mesh=dict(data=2, fsdp=2, tensor=1), rollouts__slots=16,
@@ -152,6 +152,7 @@ def test_a_run_with_a_judge_is_evaluated_by_it_and_resumes_bit_for_bit(folder, t
   assert {"prefill, judge policy", "prefill, judge verifier.judges.sampled"} <= {*traced}
   assert memory.cache_bytes(run)["KV cache of judges"] > 0
   workdir = tiny.killed_after(tmp_path / "whole", 2, tmp_path / "killed")
+  usage.take()  # Of the last evaluation.
   with tiny.building(run): rl.train(c, workdir)
   np.testing.assert_equal(tiny.lines(workdir), lines)  # NaN is NaN.
   tiny.assert_equal_trees(*(tiny.restored(run, x)[0] for x in (workdir, tmp_path / "whole")))

@@ -178,7 +178,7 @@ class Collect:
         # Share of the verdicts since the last update that are 0 because the completion made its
         # verifier fail (rlx/verifiers/pool.py).
         "verifiers/failed": self.pool.take_failed_share(),
-    } | self.pool.take_usage() | (self.dialogues.metrics() if self.dialogues else {})
+    } | (self.dialogues.metrics() if self.dialogues else {})
     if self.budget: metrics["rollouts/per_prompt"] = len(lengths_B) / self.sizes.trained
     return metrics
 
