@@ -131,7 +131,7 @@ def verifiers(c: keys.Config) -> dict[str, str]:
       *((f"eval.sets.{name}.verifier", filter(None, [build_prompts.find_verifier(c, name)]))
         for name in c.eval.sets),
       ("verifier.scores", own), ("verifier.step_rewards", c.verifier.step_rewards),
-      ("verifier.steps", steps),
+      ("verifier.steps", steps), ("verifier.spans", filter(None, [c.verifier.spans])),
       ("verifier.by_item", filter(None, [c.verifier.by_item])),
       ("eval.prm_sets", sets)) for path in paths}
 
@@ -349,7 +349,8 @@ def _check_steps(c: keys.Config, methods: methods_lib.Methods) -> None:
   _check_head(c)
   if c.rollouts.step_separator is not None: return
   needing = [f"{key}={path!r}" for path, key in verifiers(c).items()
-             if not key.startswith(("verifier.scores", "verifier.by_item", "eval.sets."))]
+             if not key.startswith(("verifier.scores", "verifier.by_item", "verifier.spans",
+                                    "eval.sets."))]
   if is_of_steps: needing.append("train_prm.labels")
   needing += [f"rewards.{term}.granularity='step'" for term, spec in c.rewards.items()
               if spec.get("granularity") == "step"]

@@ -63,7 +63,8 @@ def prompt_rows_of(c: keys.Config, methods: methods_lib.Methods, tokenizer: toke
   Raises:
     ValueError: a verifier reads a field that nothing computes on the host.
   """
-  named = [*c.verifier.scores, *filter(None, [c.verifier.steps, c.verifier.by_item]),
+  named = [*c.verifier.scores,
+           *filter(None, [c.verifier.steps, c.verifier.spans, c.verifier.by_item]),
            *c.verifier.step_rewards]
   paths = dict.fromkeys([*(p.verifier for p in prompts if p.verifier),
                          *(path for path in named if not host_fields.is_scorer(path))])

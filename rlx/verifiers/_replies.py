@@ -154,8 +154,9 @@ def parse_spans(reply: Reply, reads: str, text: str) -> list[float]:
   A line "Verdict NONCE WORD: QUOTE" gives the characters of a quote the score of a word, and the
   last line of a reply is such a line, or "Verdict NONCE: none" where there is no span. Where spans
   meet, a character has the highest plus the lowest of its scores and 1/2, minus 1/2; with none it
-  has 1/2. A quote stands for its first occurrence that no equal line has taken; runs of whitespace
-  are equal, and marks of quotation around it are left out. One that does not occur is left out.
+  has 1/2. Equal quotes stand for one occurrence after the other, then for the last one; runs of
+  whitespace are equal, and marks of quotation around a quote are left out, as is a quote that does
+  not occur.
 
   Args:
     reads: a format of words, see `parse`.
@@ -170,21 +171,22 @@ def parse_spans(reply: Reply, reads: str, text: str) -> list[float]:
   """
   words = words_of(reads) or {}
   any_word = "|".join(sorted(words, key=len, reverse=True))
-  pattern = re.compile(rf"(?ai)[*_`]*verdict {reply.nonce}(?: (?P<word>{any_word})[*_`]*: *(?P<quote>"
-                       r"\S.*)|[*_`]*:[*_` ]*none[*_`.]*)")
+  pattern = re.compile(
+      rf"(?ai)[*_`]*verdict {reply.nonce}(?: (?P<word>{any_word})[*_`]*:[*_` ]*(?P<quote>\S.*)"
+      "|[*_`]*:[*_` ]*none[*_`.]*)")
   lines = [pattern.fullmatch(line) for _, line in _lines(reply.content)]
   if not lines or not lines[-1]:
     raise errors.Unknown(f"the last line of a reply has to match {pattern.pattern!r}: "
                          f"{reply.content[-80:]!r}")
-  found, taken = [], dict[tuple, int]()
+  found, taken = [], dict[tuple, tuple[int, int]]()
   quoted = [(m["word"].lower(), m["quote"]) for m in lines if m and m["word"]]
   for word, quote in quoted:
     parts = tuple(quote.strip("\"'`*_\u201c\u201d ").split())
-    start = taken.get((word, parts), 0)
-    place = re.compile(r"\s+".join(map(re.escape, parts))).search(text, start)
-    if not parts or place is None: continue
-    taken[word, parts] = place.end()
-    found.append((*place.span(), words[word]))
+    if not parts: continue
+    place = re.compile(r"\s+".join(map(re.escape, parts))).search(
+        text, taken[parts][1] if parts in taken else 0)
+    if place is not None: taken[parts] = place.span()
+    if parts in taken: found.append((*taken[parts], words[word]))
   if quoted and not found:
     raise errors.Unknown(f"the answer has none of the quotes, such as {quoted[0][1]!r:.80}")
   high, low = [0.5] * len(text), [0.5] * len(text)

@@ -209,7 +209,7 @@ class Pool:
       if error is None and not isinstance(verdict, kind):
         raise ValueError(f"verifier {prompts[i].verifier!r} gives a "
                          f"{type(verdict).__name__}, not a {kind.__name__}: those of "
-                         "verifier.steps and verifier.by_item give a list, all others a number.")
+                         "verifier.steps, .spans and .by_item give a list, all others a number.")
       is_unknown = error is not None and math.isnan(verdict)
       if error is not None: (self.errors if is_unknown else self.failures)[error] += 1
       if message is not None: self.last_error = message
