@@ -5,7 +5,7 @@ group.
 
   rlx train papers/capo workdir=DIR
   rlx train papers/capo:smoke workdir=DIR
-  rlx train papers/capo:judge base=gsm8k model.path=MODEL verifier.judge.url=None \
+  rlx train papers/capo:judge base=gsm8k model.path=MODEL verifier.judge.url='' \
       verifier.judge.model=reference
 
 The variant :judge asks a generative PRM, which writes a verdict for each step: a served model

@@ -6,7 +6,7 @@ Generation (arXiv:2401.07382). A critic quotes good and bad spans of a completio
   rlx train papers/drlc:smoke workdir=DIR
   rlx train papers/drlc base=gsm8k model.path=MODEL \
       verifier.judge.url=URL verifier.judge.model=NAME
-  rlx train papers/drlc base=gsm8k model.path=MODEL verifier.judge.url=None \
+  rlx train papers/drlc base=gsm8k model.path=MODEL verifier.judge.url='' \
       verifier.judge.model=reference
 
 r_t = alpha_1 r_env,t + alpha_2 r_span,t. The second command of a language model asks a served

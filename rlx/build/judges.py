@@ -107,14 +107,14 @@ def verifiers_of(c: keys.Config, judges: judging.Judges | None) -> dict[str, jud
     if not (members := judge.find_in_process(given, name)): continue
     section = f"verifier.judges.{name}" if name else "verifier.judge"
     if jax.process_count() > 1 and judge.is_remote(given, name):
-      raise ValueError(f"{section}.of={given['named'][name]['of']!r}: its judges are all in process "
-                       "or none is, in a run of several processes.")
+      raise ValueError(f"{section}.of={given['named'][name]['of']!r}: all of its judges are in "
+                       "process or none is, in a run of several processes.")
     if jax.process_count() > 1 and any(x["cache"] for x in members):
       raise ValueError(f"{section}.cache: None for a judge in process, in a run of several "
                        "processes.")
     for form in judge.FORMS:
       made[f"judge.{form}/{name}" if name else f"judge.{form}"] = judge.InProcess(
-          form, judges and judges.send)
+          form, None if judges is None else judges.send)
   return made
 
 

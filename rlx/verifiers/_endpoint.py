@@ -149,9 +149,7 @@ def _path_of(key, options):
 
 def _read(reply, request, options):
   try:
-    if request.marks is not None: return _replies.parse_spans(reply, options["reads"], request.marks)
-    return _replies.parse(reply, options["reads"], options["full"], request.numbers,
-                          options["probability"])
+    return _replies.read(reply, request, options)
   except errors.Unknown as e:
     return e
 

@@ -90,6 +90,16 @@ def spell_words(reads: str) -> tuple[str, ...]:
   return tuple(w.partition("=")[0] for w in (YES_NO if reads == "yes_no" else reads).split())
 
 
+def read(reply: Reply, request: Request, options: Mapping[str, Any]) -> list[float]:
+  """The scores that a reply states: of a request's items, or of the characters of its text.
+
+  Raises:
+    errors.Unknown: as `parse` and `parse_spans`.
+  """
+  if request.marks is not None: return parse_spans(reply, options["reads"], request.marks)
+  return parse(reply, options["reads"], options["full"], request.numbers, options["probability"])
+
+
 def parse(reply: Reply, reads: str, full: float = 1.0,
           numbers: Sequence[int] | None = None, probability: bool = False) -> list[float]:
   """Returns the scores that the lines of a reply state, divided by `full`.

@@ -269,7 +269,7 @@ class _Steps(_Form):
   """A score for each reasoning step."""
 
   def plan(self, prompt: "records.Prompt", texts: Sequence[str], options: Options) -> list[Request]:
-    parts = _cut_steps(texts[0], options)
+    parts = _split_steps(texts[0], options)
     lengths = range(1, len(parts) + 1) if options["per_item"] else [len(parts)] if parts else []
     return [_request(prompt, "".join(parts[:n]), options, tuple(range(1, n + 1)), steps=parts[:n])
             for n in lengths]
@@ -449,9 +449,10 @@ def spell_words(options: Options) -> tuple[str, ...]:
 
 def request_of_longest(path: str, prompts: Sequence["records.Prompt"],
                        options: Options) -> tuple[Request, Options] | None:
-  """(request, complete options) about a completion of one character of the prompt that has most characters.
+  """(request, complete options) about a completion of one character.
 
-  No request of the judge with these options about this prompt is shorter. None: there is none.
+  Of the prompt that has most characters, about which the judge with these options makes no shorter
+  request. None: it makes none.
   """
   form = _FORMS[path.removeprefix("judge.").partition("/")[0]]
   prompt = max(prompts, key=lambda p: len(p.text) + len(p.answer) + len(str(p.meta.get("items"))))
@@ -566,7 +567,7 @@ def _transport(form, options):
 def _is_path(model): return "/" in model or pathlib.Path(model).exists()
 
 
-def _cut_steps(text, options):
+def _split_steps(text, options):
   """The reasoning steps of a completion."""
   ends = steps_lib.boundaries(text, options["step_separator"])
   return [text[a:b] for a, b in zip([0, *ends], ends)]
@@ -654,8 +655,8 @@ def _score_all(form, asked, send):
 
 def _refuse(asked, receive):
   for i, (_, options) in enumerate(asked):
-    receive(i, errors.Unknown(f"verifier.judge.model={options['model']!r}: it is a judge beside the "
-                              "models of a run, and here is no run"))
+    receive(i, errors.Unknown(f"verifier.judge.model={options['model']!r}: it is a judge beside "
+                              "the models of a run, and here is no run"))
 
 
 def _call(request, options):
@@ -667,10 +668,7 @@ def _call(request, options):
       raise errors.Unknown(str(e)) from None
     reply = fn(request.text)
     if isinstance(reply, str):
-      reply = _replies.Reply(reply, request.nonce)
-      if request.marks is not None:
-        return _replies.parse_spans(reply, options["reads"], request.marks)
-      return _replies.parse(reply, options["reads"], options["full"], request.numbers)
+      return _replies.read(_replies.Reply(reply, request.nonce), request, options)
     parts = request.numbers if request.marks is None else request.marks
     given = list(reply) if parts and isinstance(reply, Sequence) else [reply]
     if len(given) != len(parts or (0,)):

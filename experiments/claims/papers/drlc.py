@@ -12,7 +12,7 @@ from experiments.claims.environments import steps, tabular
 
 MEASURE = "accuracy over 150 steps with rewards of spans minus that with the outcome alone"
 MARGIN, RATE = 0.05, 10.0
-FIRST = (None, None)
+FIRST = ("not seen", None)
 TREE = tabular.Tree(prompts=8, vocab=4, length=4)
 
 
