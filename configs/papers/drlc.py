@@ -15,7 +15,7 @@ critic, the third the initial policy itself.
 Letters beside the values: P stated in the paper, O our choice. Differences from the paper: it
 shows its critic worked examples of each task, this config the instruction alone.
 
-Confidence in the formula: low.
+Confidence in the formula: medium.
 """
 from rlx.configs import base, quickstart
 

@@ -319,7 +319,9 @@ def test_a_verifier_that_never_knows_stops_a_run(server):
     pool.check(1.0)
 
 
-def test_hosts_do_not_share_a_group(monkeypatch):
+@pytest.mark.parametrize("is_shared, parts", [(False, ["aaa", "bbb"]), (True, ["aaabbb"])])
+def test_hosts_do_not_share_a_group_or_what_runs_on_all_devices(monkeypatch, is_shared, parts):
+  """Each of two hosts has a group, or both have all."""
   def share_work(fn, n, count=2):
     results = [None] * n
     for i in range(count): results[i::count] = fn(range(i, n, count))
@@ -330,11 +332,12 @@ def test_hosts_do_not_share_a_group(monkeypatch):
     asked.append([p.id for p in prompts])
     return [[float(len(text)), None, None] for text in texts]
   compare.is_group = compare.is_batch = compare.is_bounded = True
+  compare.is_shared = is_shared
   prompts = [records.Prompt(id_, "?", "", "mine") for id_ in "aaabbb"]
   with contextlib.closing(pool_lib.Pool(0, 1.0, functions=dict(mine=compare))) as pool:
     verifiers = outcomes.Verifiers(pool, ())
     assert verifiers.scores("mine", prompts, ["x", "", "x", "", "", "x"]) == [1, 0, 1, 0, 0, 1]
-  assert asked == [["a"] * 3, ["b"] * 3]
+  assert asked == list(map(list, parts))
 
 
 @pytest.mark.parametrize("path, changes, message", [
