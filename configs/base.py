@@ -186,7 +186,7 @@ def _allowed(section, prefix=""):
 def schedule():
   """Options of core/schedule.py.
 
-  A step is an RL iteration, a batch of rlx/loops/train_prm.py or an optimizer step of
+  A step is an RL iteration, a batch of rlx/loops/train_scorer.py or an optimizer step of
   rlx/loops/sft.py.
   """
   return dict(
@@ -649,9 +649,9 @@ def declared():
   # Further frozen models that score completions, by names of your own: {name: path, kind, ...}.
   # verifier.scores and verifier.steps name them as "scorers.NAME".
   c.scorers = dict()
-  # Training a PRM on stored completions for `steps` batches (rlx/loops/train_prm.py), with loss,
+  # Training a PRM on stored completions for `steps` batches (rlx/loops/train_scorer.py), with loss,
   # reference and optimizer of the section prm; not used by the RL loop.
-  c.train_prm = dict(
+  c.train_scorer = dict(
       # JSONL files of {"prompt" or "question", "completion", "verdict", "group"}, for training and
       # for evaluation (held_out); None: completions are sampled into the workdir.
       rollouts=placeholder(str),
@@ -762,6 +762,6 @@ def smoke(c):
   c.rollouts.max_draws = 2
   c.rollouts.fill = "failed"
   c.eval.every, c.eval.prompts, c.eval.final_samples = 0, 16, 1
-  c.train_prm.prompts, c.train_prm.step_rollouts = 16, 2
+  c.train_scorer.prompts, c.train_scorer.step_rollouts = 16, 2
   c.checkpoint.every = 1
   return c

@@ -9,7 +9,7 @@ configs/models; these commands made them, and make those of confused_lookup:
 
   rlx sft sft_step_tasks:confused_chain workdir=runs/clean/confused_chain
   rlx sft sft_step_tasks:confused_chain-noisy workdir=runs/starts/confused_chain
-  rlx train_prm prime_steps:confused_chain-prm workdir=runs/prm/confused_chain seed=2
+  rlx train_scorer prime_steps:confused_chain-prm workdir=runs/prm/confused_chain seed=2
   rlx convert source=runs/prm/confused_chain to=runs/prm/confused_chain/model model=prm
 
 The initial model of lookup gets 30% of the steps wrong at random (sft_step_tasks:lookup-noisy
@@ -57,7 +57,7 @@ def get_config(arg=""):
       lr=LEARNING_RATES.get(name, 5e-4), schedule="linear", total_steps=120))
   c.eval.samples, c.eval.prm_sets = 16, ("experiments.prime.step_tasks:right_steps",)
   if "prm" in words:
-    if not size: c.steps, c.train_prm.prompts = 200, 6400
+    if not size: c.steps, c.train_scorer.prompts = 200, 6400
   else:
     c.prm.path, c.prm.order = PRMS.get(name, f"runs/prm/{name}/model"), "none"
     if not size: c.steps, c.prompts.per_step, c.rollouts.per_prompt = 120, 8, 4

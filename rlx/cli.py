@@ -24,7 +24,8 @@ COMMANDS = {
     "evaluate": ("rlx.tools.evaluate:evaluate", "CONFIG",
                  "held-out accuracy of a run, or of model.path"),
     "sft": ("rlx.loops.sft:train", "CONFIG", "supervised fine-tuning on worked examples"),
-    "train_prm": ("rlx.loops.train_prm:train", "CONFIG", "train a process reward model alone"),
+    "train_scorer": ("rlx.loops.train_scorer:train", "CONFIG",
+                     "train a reward model or a process reward model on stored completions"),
     "preflight": ("rlx.tools.preflight:main", "CONFIG",
                   "compile a run's programs, also for devices that are not here: target=v5e-8"),
     "doctor": ("rlx.tools.doctor:main", "CONFIG",
@@ -42,7 +43,7 @@ COMMANDS = {
                 "keys, versions and metrics in which two runs differ"),
     "convert": ("rlx.tools.convert:main", "source=MODEL to=FOLDER [key=value ...]",
                 "convert a run or a model to another format")}
-_LOOPS = ("train", "sft", "train_prm")
+_LOOPS = ("train", "sft", "train_scorer")
 # They take rows=FILE and reward=MODULE:FUNCTION.
 _WITH_ROWS = ("train", "evaluate", "doctor", "data")
 HELP = """\
@@ -107,6 +108,7 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
   """
   if command not in COMMANDS:
     near = "".join(f"; did you mean {x}?" for x in difflib.get_close_matches(command, COMMANDS, 1))
+    if command in keys.RENAMED: near = f": renamed to {keys.RENAMED[command]}"
     raise ValueError(f"no command {command!r}{near}; there are {', '.join(COMMANDS)}.")
   path, arguments, _ = COMMANDS[command]
   fn = resolve.lookup("", path)

@@ -38,7 +38,7 @@ mlir.make_ir_context = functools.cache(mlir.make_ir_context)
 # The files that take longest, longest first: one of them last would keep one core busy alone.
 SLOW = ("test_attacks", "test_loop", "test_pages", "test_hosts", "test_api", "test_shipped",
         "test_notebooks", "test_devices", "test_resume", "test_on_gpu", "test_pool", "test_parity",
-        "test_contracts", "test_train_prm", "test_quickstart", "test_convert", "test_preflight",
+        "test_contracts", "test_train_scorer", "test_quickstart", "test_convert", "test_preflight",
         "test_golden", "test_attacks_asserts", "test_code_tests", "test_fuzz", "test_readme",
         "test_fields")
 

@@ -34,12 +34,13 @@ ROOT = pathlib.Path(__file__).parent.parent
 def test_the_command_explains_itself(command):
   done = command()
   assert done.stdout == command("--help").stdout and done.returncode == 0
-  for name in ("train", "evaluate", "sft", "train_prm", "doctor", "view", "convert"):
+  for name in ("train", "evaluate", "sft", "train_scorer", "doctor", "view", "convert"):
     assert f"  rlx {name} " in done.stdout
 
 
 @pytest.mark.parametrize("words, message", [
     (["trian"], "no command 'trian'; did you mean train?; there are train, "),
+    (["train_prm", "quickstart"], "no command 'train_prm': renamed to train_scorer; there are "),
     (["train"], "rlx train CONFIG: a config is needed"),
     (["train", "steps=3"], "rlx train CONFIG: a config is needed"),
     (["train", "quikstart"], "no config 'quikstart'; did you mean quickstart? There are "),

@@ -12,7 +12,7 @@ from configs import base, quickstart
 from rlx import build
 from rlx.build import keys, methods as build_methods, run as run_lib, sets, updates, validation
 from rlx.core import options
-from rlx.loops import rl, session, sft, train_prm
+from rlx.loops import rl, session, sft, train_scorer
 from rlx.stages import dialogue
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -20,7 +20,7 @@ FILES = sorted(p for p in (ROOT / "configs").rglob("*.py") if p.stem not in ("__
 PAPERS = [p for p in FILES if p.parent.name == "papers"]
 # What base.smoke makes smaller.
 SIZES = re.compile(r"steps|prompts\.per_step|rollouts\.(per_prompt|max_tokens|chunk|max_draws|fill)"
-                   r"|(eval|train_prm|checkpoint)\..*")
+                   r"|(eval|train_scorer|checkpoint)\..*")
 ids = lambda p: str(p.relative_to(ROOT))
 
 
@@ -72,7 +72,7 @@ def test_prime_presets():
 @pytest.mark.parametrize("path", FILES, ids=ids)
 def test_docstring_has_the_command_that_runs_it(path):
   name = path.relative_to(ROOT / "configs").with_suffix("")
-  short = rf"rlx (train|sft|train_prm|evaluate) {name}\b"
+  short = rf"rlx (train|sft|train_scorer|evaluate) {name}\b"
   doc = _module(path).__doc__
   over = rf"rlx train papers/\w+ base={path.stem}\b" if path.parent.name == "bases" else short
   assert f"--config={path.relative_to(ROOT)}" in doc or re.search(short, doc) or re.search(over, doc)
@@ -159,7 +159,7 @@ def test_every_key_is_read(monkeypatch):
   build.build(config)
   updates.optimizer_of(config, "sft")
   monkeypatch.undo()
-  for module in (dialogue, rl, session, sft, train_prm):
+  for module in (dialogue, rl, session, sft, train_scorer):
     for cls in filter(dataclasses.is_dataclass, vars(module).values()):
       read |= {f.metadata["key"] for f in dataclasses.fields(cls) if "key" in f.metadata}
   unread = set(options.flatten(config.to_dict())) - read - set(READ_ELSEWHERE)

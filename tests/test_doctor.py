@@ -189,7 +189,7 @@ FAR[0, 0] = 0.05  # 5e-5 on average.
     (ranks(4, 5, (1, 0, 0, 1, nan)), "ok", "it ranks 0.800 [0.376, 0.964] of 20 pairs right"),
     (ranks(0, 9, (1, 1, 1)), "warning", "unknown, 0 pairs"),
     (doctor.prm_ranks(None, np.eye(2)), "ok", "starts as its reference and ranks nothing yet; "
-     "train it first with rlx train_prm, see docs/prime.md"),
+     "train it first with rlx train_scorer, see docs/prime.md"),
     (doctor.prm_ranks(np.zeros((2, 2)), np.eye(2)), "warning", "equals its reference; train it"),
     (doctor.steps_are_own("process", []), "ok", "advantages.process does not add rewards of later"),
     (doctor.steps_are_own("process", ["A", "B"]), "warning",

@@ -1,4 +1,5 @@
 """Fields: declared once, planned from what methods read, computed once."""
+import dataclasses
 import sys
 import types
 
@@ -14,7 +15,7 @@ from rlx.learner import hosts
 from rlx.loops import rl
 from rlx.models import packing
 from rlx.rollouts import padding, trajectories
-from rlx.stages import host_state, rewards_advantages
+from rlx.stages import annotate, host_state, rewards_advantages
 from tests import stages, tiny, whole
 
 OUTCOME = dict(rewards=dict(outcome=dict(name="outcome.verdict", coef=1.0)),
@@ -23,10 +24,16 @@ OUTSIDE = '''
 import numpy as np
 from rlx.core import fields, masked
 
-@fields.field(np.float32, options=dict(letters="eval.answer"))
+@fields.field(np.float32, options=dict(letters="eval.answer"), measure=fields.mean,
+              show=fields.number)
 def letters_B(texts, *, letters):
   """Characters of each completion that are in eval.answer."""
   return [sum(x in letters for x in text) for text in texts]
+
+@fields.field(None, measure=lambda texts: dict(most=max(map(len, texts))), show=str.upper)
+def unread(texts):
+  """Read by no method, and logged."""
+  return texts
 
 @fields.field(np.float32)
 def best_B(outcome_PG, learn_PG, lengths_B):
@@ -50,6 +57,27 @@ has_letters.is_bounded = True
 '''
 
 
+def test_what_is_logged_of_a_field(tiny_files):
+  """Means and entries of known values, of completions with tokens; not of what is on devices."""
+  @fields.field(np.float32, measure=fields.mean, show=fields.number)
+  def share_B(texts):
+    """A share."""
+    return texts
+  annotated = annotate.Annotated(
+      types.SimpleNamespace(completion_len_B=np.array([1, 0, 2, 3])),
+      records.Batch(share_B=np.float32([.25, 9, np.nan, .5])), {}, [share_B.field])
+  assert annotated.measure() == {"share/mean": .375}
+  assert [annotated.show(b) for b in (0, 2)] == [dict(share=.25), dict(share=None)]
+  assert fields.mean([]) == fields.mean([np.nan]) == {}
+  step = tiny.build_run(tiny.config(tiny_files, **OUTCOME)).annotate
+  for name, message in (("length_B", "length_B: 'length' stands for something else in the "),
+                        ("policy_B", "policy_B: 'policy' stands for")):
+    with pytest.raises(ValueError, match=message):
+      dataclasses.replace(step, planned=[dataclasses.replace(share_B.field, name=name)])
+  with pytest.raises(ValueError, match="where=.model.: measure and show are for fields on the "):
+    fields.field(np.float32, where="model", show=fields.number)
+
+
 def test_a_field_a_reward_and_a_verifier_from_outside_the_package(
     tiny_files, tmp_path, monkeypatch):
   (tmp_path / "outside.py").write_text(OUTSIDE)
@@ -63,6 +91,11 @@ def test_a_field_a_reward_and_a_verifier_from_outside_the_package(
   lines = io_metrics.read(tmp_path / "run")
   assert len(lines) == 2 and all(l["policy/grad_norm"] > 0 for l in lines)
   assert 0 < lines[0]["rollouts/accuracy"] < 1
+  rows = [row for row in io_metrics.tables(tmp_path / "run") if row["step"] == 0]
+  assert [row["letters"] for row in rows] == [
+      sum(x in "abc" for x in row["completion"]) for row in rows] and rows
+  assert [row["unread"] for row in rows] == [row["completion"].upper() for row in rows]
+  assert 0 < lines[0]["letters/mean"] <= lines[0]["unread/most"] <= 4
   placed, _ = stages.collected(run, run.init(), host_state.HostState(rehearsed={}), 0, tiny.CLOCK)
   texts = [run.texts.tokenizer.decode(ids) for ids in padding.completions(placed.host)]
   want_B = np.array([sum(x in "abc" for x in text) for text in texts])

@@ -4,6 +4,7 @@ import fnmatch
 import functools
 import importlib
 import inspect
+import json
 import math
 import pathlib
 import pkgutil
@@ -11,7 +12,7 @@ import pkgutil
 import pytest
 
 from configs import base
-from rlx.build import keys, methods as build_methods, prompts as build_prompts
+from rlx.build import keys, load, methods as build_methods, prompts as build_prompts
 from rlx.core import options, ranges, resolve
 from rlx.io import rows
 
@@ -170,6 +171,13 @@ def test_what_is_no_number_has_its_type(key, value, message):
   with pytest.raises(ValueError, match=f"^{key}={value!r}: {message}".replace("\\", r"\\").replace(
       "(", r"[(]").replace(")", "[)]")):
     keys.check(_set(base.get_config(), key, value))
+
+
+def test_the_config_of_a_run_is_read_with_its_old_section_names(tmp_path):
+  recorded = base.get_config().to_dict()
+  recorded["train_prm"] = recorded.pop("train_scorer") | dict(prompts=77)
+  (tmp_path / "config.json").write_text(json.dumps(recorded, default=list))
+  assert load.load_config(str(tmp_path)).train_scorer.prompts == 77
 
 
 @pytest.mark.parametrize("old", keys.RENAMED)

@@ -15,7 +15,7 @@ import pytest
 import rlx.build
 import rlx.stages
 from rlx.core import resolve
-from rlx.loops import rl, sft, train_prm
+from rlx.loops import rl, sft, train_scorer
 from rlx.stages import methods
 from rlx.tools import doctor, evaluate
 from tests import test_sft, tiny
@@ -106,10 +106,10 @@ READERS = {"rlx.cli", "rlx.loops.record"}
 @pytest.mark.parametrize("run, config_of", [
     (rl.train, lambda folder: tiny.config(folder, steps=2, eval__every=1)),
     (sft.train, lambda folder: test_sft.config_of(1, lr=1e-3)),
-    (train_prm.train, lambda folder: tiny.config(folder, steps=2, train_prm__prompts=16)),
+    (train_scorer.train, lambda folder: tiny.config(folder, steps=2, train_scorer__prompts=16)),
     (evaluate.evaluate, tiny.config),
     (lambda config, _: doctor.doctor(config), tiny.config)],
-                         ids=["rl", "sft", "train_prm", "evaluate", "doctor"])
+                         ids=["rl", "sft", "train_scorer", "evaluate", "doctor"])
 def test_nothing_below_build_reads_the_config(run, config_of, tiny_files, tmp_path, monkeypatch):
   """Every read of a key is made by rlx.build or READERS, whatever the entry point is."""
   readers, config = set(), config_of(tiny_files)
@@ -171,7 +171,7 @@ def test_importing_loads_no_heavy_package():
   code = f"""
 import sys, rlx
 print([m for m in ("jax", "numpy", "flax", "absl") if m in sys.modules])
-import rlx.train, rlx.loops.sft, rlx.loops.train_prm, rlx.tools.evaluate, rlx.tools.convert
+import rlx.train, rlx.loops.sft, rlx.loops.train_scorer, rlx.tools.evaluate, rlx.tools.convert
 import rlx.tools.view, rlx.tools.doctor
 print([m for m in {heavy} if m in sys.modules])"""
   out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True,

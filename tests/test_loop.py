@@ -17,7 +17,8 @@ from rlx.loops import rl
 from rlx.models import transformer
 from rlx.rollouts import budget, padding
 from rlx.stages import (
-    host_state, learner as learner_lib, passes as passes_lib, rewards_advantages, sampling)
+    annotate, host_state, learner as learner_lib, passes as passes_lib, rewards_advantages,
+    sampling)
 from rlx.tools import convert, evaluate, view
 from tests import stages, tiny
 
@@ -69,7 +70,7 @@ def test_idle_optimizer_states_are_in_the_hosts_memory(four_steps, tiny_files, t
   tiny.assert_equal_trees(state, other)
   start = run.init()
   updated, _, metrics = stages.update(run, start, collected(run, start)[0])
-  reset = run.end_step(updated, metrics)
+  reset = run.end_step(updated, metrics, start.method_state)
   for opt_state in (run.init().prm_opt, updated.policy_opt, updated.prm_opt, reset.policy_opt):
     assert {x.sharding.memory_kind for x in jax.tree.leaves(opt_state) if x.ndim} == {"pinned_host"}
     assert memory.tree_bytes(opt_state) < 32  # Scalars stay.
@@ -189,7 +190,7 @@ def test_what_the_start_solves_is_rehearsed_and_not_trained(tiny_files):
       np.testing.assert_array_equal(scored.rehearsal_BT.any(axis=1),
                                     [False] * 27 + [True] + [False] * 3 + [True])
       state, _, metrics = stages.update(run, state, placed, step)
-      state = run.end_step(state, metrics)
+      state = run.end_step(state, metrics, None)
       losses.append(float(metrics["policy/auxiliary"]))
       assert metrics["rollouts/sampler_gap_max"] < 1e-4
       # On-policy z-scores have a mean of 0, so that this is all of the loss.
@@ -272,7 +273,8 @@ def test_groups_left_out_by_the_spread_of_their_rewards(tiny_files):
       advantages=dict(outcome=dict(name="group.rloo"), whiten=False)))
   outcome_PG = np.float32([[1, 0, 0, 0], [1, 1, 0, 0]] * 4)
   scored = records.Batch(outcome_B=outcome_PG.ravel(), action_BT=np.ones((32, 2), bool), group=4)
-  state = run.init().replace(step=1, reward_std=np.float32(.55))
+  state = run.init().replace(step=1, method_state={
+      "learner.reward_std_filter": dict(ema=np.float32(.55))})
   scored, metrics = run.rewards_advantages.compute_from_batch(state, scored)
   assert metrics["rewards/kept"] == .5
   np.testing.assert_array_equal(scored.learn_PG, np.tile([[False], [True]], (4, 4)))
@@ -308,7 +310,7 @@ def test_a_reset_of_the_kl_reference_is_not_seen_by_the_prm(tiny_files):
   seen = {}
   for step in range(2):
     state, *_ = stages.update(run, state, stages.score(run, state, rollouts, outcome_B), step)
-    state = run.end_step(state, {})
+    state = run.end_step(state, {}, None)
     seen[step] = scored_by(state), jax.device_get(state)
   (one, before), (two, after) = seen[0], seen[1]
   for scored in (one, two):  # The PRM and its reference are where they were.
@@ -329,6 +331,8 @@ def test_the_loop_learns_something_and_says_so(four_steps):
   workdir, summary, state, _ = four_steps
   lines = io_metrics.read(workdir)
   assert [l["step"] for l in lines] == [0, 1, 2, 3]
+  assert {name.partition("/")[0] for l in lines for name in l} <= {"step", *annotate.SECTIONS}
+  assert {name for row in io_metrics.tables(workdir) for name in row} <= {*annotate.ENTRIES}
   # The PRM starts as its reference.
   assert lines[0]["prm/abs_log_ratio"] == 0 and lines[0]["rewards/process"] == 0
   assert lines[0]["prm/accuracy"] == 0.5
@@ -339,7 +343,8 @@ def test_the_loop_learns_something_and_says_so(four_steps):
     assert l["policy/empty"] == 0 and l["policy/grad_norm"] > 0
   kept = [l["rewards/kept"] for l in lines]
   assert kept[0] == 1 and 0 < min(kept[1:]) < 1
-  assert state.kl_reference is not None and state.reward_std > 0
+  assert state.kl_reference is not None
+  assert state.method_state["learner.reward_std_filter"]["ema"] == lines[-1]["rewards/std_ema"] > 0
   assert json.loads((workdir / "summary.json").read_text()) == summary
   assert {"greedy", "sampled"} == set(summary["before"]) == set(summary["after"])
   assert summary["steps"] == 4 and summary["seconds"]["to_first_step"] > 0

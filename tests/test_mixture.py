@@ -16,7 +16,7 @@ from rlx.build import keys, load, own_data, prompts as build_prompts, sets, sft,
 from rlx.core import records
 from rlx.evals import accuracy
 from rlx.io import metrics as io_metrics, tokenizer
-from rlx.loops import record, rl, session, train_prm
+from rlx.loops import record, rl, session, train_scorer
 from rlx.prompts.datasets import chain as chain_data
 from rlx.stages import host_state
 from rlx.tools import data, doctor, evaluate
@@ -448,7 +448,7 @@ def test_a_doctor_and_a_prm_of_a_mixture(files, tmp_path, capsys):
   assert {text[:2] for text in rendered if text[0] == "h"} == {"ha"} and any(
       "=" in text for text in rendered)
   assert "prompts fit" in capsys.readouterr().out
-  train_prm.train(run_config(files, steps=1, train_prm__prompts=12, eval__every=0), tmp_path)
+  train_scorer.train(run_config(files, steps=1, train_scorer__prompts=12, eval__every=0), tmp_path)
   groups = {json.loads(line)["group"].split("/")[0]
             for line in (tmp_path / "rollouts.jsonl").read_text().splitlines()}
   assert groups == {"letters", "chain"}

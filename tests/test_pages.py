@@ -37,7 +37,7 @@ CANNOT = {
     r"rlx evaluate .*suite=": "reads benchmarks of the hub; tests/test_suites.py runs it",
     r"python -m experiments.claims": "takes minutes; tests/experiments/claims has its parts",
     r"rlx train quickstart prompts.mixture": "reads rows of its own; tests/test_mixture.py runs it",
-    r"rlx train quickstart .*mine:|python rows.py|rlx train guess.py":
+    r"rlx train quickstart .*(mine|keeps):|python rows.py|rlx train guess.py":
         "reads files of its page; tests/test_readme.py runs it in an empty folder"}
 # What the reader fills in, or what is elsewhere here.
 FILLED = {r"\$\(ls [^)]*\)|\bWHEEL\b|[\w.-]+\.whl|(?<=model.path=)FOLDER": "model",
@@ -97,7 +97,7 @@ def shrink(c):
     c.eval.samples = min(c.eval.samples, 2)
     for part in c.eval.sets.values():
       part.update({k: x for k, x in dict(prompts=4, samples=2, max_tokens=8).items() if k in part})
-    c.train_prm.prompts, c.sft.steps, c.sft.batch = 8, 1, 8
+    c.train_scorer.prompts, c.sft.steps, c.sft.batch = 8, 1, 8
     c.learner.pack, c.verifier.workers = False, min(c.verifier.workers, 1)
     if "size" in c.prompts.options: c.prompts.options.size = 128
     if str(c.prompts.source).startswith("gym:"):

@@ -46,16 +46,17 @@ def test_python_examples_run(page, tmp_path, monkeypatch):
   assert (tmp_path / "runs/mine/summary.json").exists()
 
 
-def test_the_extension_trains_from_outside_the_package(tmp_path, monkeypatch, command):
-  """The module and the command of docs/architecture.md, in an empty folder."""
+@pytest.mark.parametrize("i, name", [(0, "mine"), (1, "keeps")])
+def test_the_extension_trains_from_outside_the_package(tmp_path, monkeypatch, command, i, name):
+  """The modules and the commands of docs/architecture.md, in an empty folder."""
   page = TEXTS["docs/architecture.md"]
-  (tmp_path / "mine.py").write_text(blocks(page, "python")[0])
-  _, *words = shlex.split(next(b for b in blocks(page) if "mine:" in b).replace(
+  (tmp_path / f"{name}.py").write_text(blocks(page, "python")[i])
+  _, *words = shlex.split(next(b for b in blocks(page) if f"{name}:" in b).replace(
       "quickstart", "quickstart:smoke"))
   monkeypatch.chdir(tmp_path)
   monkeypatch.setattr(sys, "path", sys.path[:])  # The command adds the current folder.
   done = command(*words, "workdir=run", "steps=1", "prompts.options.size=256")
-  del sys.modules["mine"]
+  del sys.modules[name]
   assert done.returncode == 0, done.stderr
   step = json.loads((tmp_path / "run/metrics.jsonl").read_text())
   assert np.isfinite(step["rewards/outcome"])

@@ -176,6 +176,6 @@ def test_a_baseline_is_drawn_only_for_the_same_prompts(tmp_path):
 def test_a_checkpoint_of_an_earlier_version_keeps_its_first_evaluation():
   state = records.TrainState(step=3, policy=None, policy_opt=None)
   checkpoints = types.SimpleNamespace(
-      latest=3, restore=lambda _: (state, dict(before=dict(greedy=1), stuck=2)))
+      latest=3, restore=lambda *_: (state, dict(before=dict(greedy=1), stuck=2)))
   _, host = session.restore(checkpoints, lambda: state)
   assert (host.initial_eval, host.stuck) == (dict(greedy=1), 2)

@@ -74,7 +74,7 @@ def test_relative_labels_compare_the_first_step_with_the_prompt(run, tmp_path):
   # .5 < .8 * 1, .75 >= .8 * .9; after 0 every value has risen. An unknown start: left out.
   assert [x.labels for x in got] == [(0., 1.), (1., 1.), (1., 1.)]
   without = stored.read(_file(tmp_path, _row(values=[.5, 1.])), run.texts)
-  with pytest.raises(ValueError, match="train_prm.labels='relative': '7;2#2' was labelled without"):
+  with pytest.raises(ValueError, match="labels='relative': '7;2#2' was labelled without"):
     stored.add_labels(without, run.texts, "relative")
 
 
@@ -112,7 +112,7 @@ def test_what_is_affordable(run, tmp_path):
   assert texts(stored.limit_tokens(completions, None, spread=True)) == list("01234")
   assert texts(stored.limit_tokens(completions, 12, spread=False)) == list("012")
   assert texts(stored.limit_tokens(completions, 15, spread=True)) == list("021")
-  with pytest.raises(ValueError, match="train_prm.max_sampled=3: the first completion took 4"):
+  with pytest.raises(ValueError, match="train_scorer.max_sampled=3: the first completion took 4"):
     stored.limit_tokens(completions, 3, spread=False)
 
 

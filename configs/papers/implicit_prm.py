@@ -1,12 +1,12 @@
 """Free Process Rewards without Process Labels (arXiv:2412.01981): a process reward model
 (PRM) is trained on outcomes only. Its step rewards are log-ratios to a reference model.
 
-  rlx train_prm papers/implicit_prm workdir=DIR
-  rlx train_prm papers/implicit_prm:smoke workdir=DIR
+  rlx train_scorer papers/implicit_prm workdir=DIR
+  rlx train_scorer papers/implicit_prm:smoke workdir=DIR
 
 The variants :dpo, :nca and :kto use the other losses of the paper; each also has a -smoke
 variant. `rlx train` trains the PRM on completions that are sampled anew in every step.
-train_prm.labels=hard trains the PRM on Monte Carlo step labels with which the paper compares
+train_scorer.labels=hard trains the PRM on Monte Carlo step labels with which the paper compares
 it (experiments/prime/prm_comparison.py).
 
 Letters beside the values: O our choice. The losses are stated in the paper. The released code
@@ -34,7 +34,7 @@ def get_config(arg=""):
   c.rewards = dict(process=dict(name="implicit.process", coef=1.0, granularity="step", norm="none"))
   c.advantages = dict(process=dict(name="process.reinforce"), whiten=False)
   c.learner.optimizer.lr = 0.0                    # the policy is not trained
-  c.train_prm.prompts = 256                       # O; the paper has 33k
+  c.train_scorer.prompts = 256                       # O; the paper has 33k
   c.eval.every, c.eval.prompts, c.eval.batch, c.eval.samples = 0, 256, 256, 16
   c.eval.difficulty = base.part("difficulty", c.eval.difficulty)
   if steps := base.part("checker of steps", None): c.eval.prm_sets = (steps,)

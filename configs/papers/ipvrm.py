@@ -7,7 +7,7 @@ verdicts, and the rewards are the differences of the values of consecutive prefi
 
 Letters beside the values: C taken from the released code (gaoshiping/IPVRM at b3ddd9a), O our
 choice. The code trains the PRM before RL, too, without weights and adaptive margins: `rlx
-train_prm` with this config and prm.loss.balanced=False prm.loss.adaptive=False, then prm.path.
+train_scorer` with this config and prm.loss.balanced=False prm.loss.adaptive=False, then prm.path.
 
 Differences from the paper: its GRPO divides by the biased standard deviation; its reference in RL
 is the policy before the update, here the frozen start, as PRMs of whole completions have it.

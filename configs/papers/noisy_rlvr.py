@@ -9,7 +9,8 @@ Letters beside the values: P stated in the paper, which gives the formulas of bo
 The rates 0.1 and 0.2 and the estimator are our choice. Differences from the paper: the paper
 adds the corrections to GRPO; this config subtracts no baseline, because an estimator that
 subtracts the mean would cancel both corrections. Set rewards.outcome.correction=forward for
-PGFC, the forward correction.
+PGFC, the forward correction; noise.appealed is PGFC with a rate that is estimated by the first
+verifier in verifier.scores, as the paper does it with appeals.
 
 Confidence in the formula: medium.
 """

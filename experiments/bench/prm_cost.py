@@ -83,7 +83,7 @@ def shared(run):
   loss_of = update_policy.PolicyLoss(
       methods=run.methods, aggregation="token-mean", max_tokens=run.sizes.completion_tokens,
       entropy_coef=0.0, auxiliary_coef=0.0, kl_kind="k3")
-  fixed = types.SimpleNamespace(kl_coef=jnp.float32(0), step=0, reward_std=None)
+  fixed = types.SimpleNamespace(kl_coef=jnp.float32(0), step=0)
 
   def loss(params, part):
     rollouts, batch, plan = part.rollouts, part.batch, part.plan

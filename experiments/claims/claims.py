@@ -56,6 +56,7 @@ import jax
 import numpy as np
 from scipy import stats
 
+from experiments.claims import scope
 from rlx.grids import tables
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -195,7 +196,7 @@ def judged(records):
 
 
 def table(records):
-  """docs/papers.md from records."""
+  """docs/papers.md from records, docs/scope.tsv and docs/out_of_scope.tsv."""
   tests = judged(records)
   outcomes = [seen for *_, seen in tests.values()]
   without = {key: "no check" for key in keys()} | {
@@ -211,7 +212,9 @@ def table(records):
     rows += [head + row for row in mine or [["", "", without[key]] + [""] * 7]]
   lines = [
       "# Claims of papers, checked in toy environments", "",
-      "Written by `python -m experiments.claims --out docs/papers.jsonl --docs docs/papers.md`.",
+      "Written by `python -m experiments.claims --out docs/papers.jsonl --docs docs/papers.md`, "
+      "and by `python -m pytest -k recorded tests/experiments/claims --record` after changes.",
+      "[Coverage](#coverage) lists all papers in scope, with what is missing, and those out of it.",
       "",
       "A check is `experiments/claims/papers/<key>.py`. It tests one claim in a toy environment "
       "that runs in seconds, such as a table of logits or a small reward model. It can show the "
@@ -239,7 +242,8 @@ def table(records):
       f"{list(without.values()).count('no check')} without a check.", ""]
   return "\n".join([*lines, tables.markdown(
       ("paper", "arXiv", "config", "claim", "measured", "against", "outcome", "seeds", "effect",
-       "margin", "p", "p, corrected", "rates", "first outcome"), rows)]) + "\n"
+       "margin", "p", "p, corrected", "rates", "first outcome"), rows), "",
+      scope.page({key: paper(key) for key in keys()}, has_config)]) + "\n"
 
 
 def _row(record, check, p, corrected, seen):

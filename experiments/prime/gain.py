@@ -47,7 +47,7 @@ def ratio(a, b):
 
 
 def cost(folder):
-  """Returns {axis: cost} of a PRM's training, from the folder of `rlx train_prm`."""
+  """Returns {axis: cost} of a PRM's training, from the folder of `rlx train_scorer`."""
   summary = json.loads((pathlib.Path(folder) / "summary.json").read_text())
   return dict(tokens=float(summary["sampled_tokens"]), seconds=float(summary["seconds"]["total"]))
 

@@ -91,7 +91,7 @@ from rlx.build import prompts as build_prompts
 from rlx.configs import smollm2_prime
 from rlx.grids import tables
 from rlx.io import compile_cache, metrics as io_metrics
-from rlx.loops import sft, train_prm
+from rlx.loops import sft, train_scorer
 from rlx.tools import convert
 
 TASKS = tuple(smollm2_prime.TASKS)
@@ -157,12 +157,12 @@ class Lab:
     needed = [NEEDS[arm] for arm in arms if arm in NEEDS]
     if not needed: return True
     sizes = dict(eval__samples=8, eval__batch=16)
-    if self.is_small: sizes |= dict(steps=2, train_prm__prompts=8, eval__samples=4)
-    stored = {f"train_prm__{name}": str(self.folder / task / "prm" / f"{name}.jsonl")
+    if self.is_small: sizes |= dict(steps=2, train_scorer__prompts=8, eval__samples=4)
+    stored = {f"train_scorer__{name}": str(self.folder / task / "prm" / f"{name}.jsonl")
               for name in ("rollouts", "held_out")}
     for name, changes in dict(prm={}, prefix=stored | study.train_prefix()).items():
       if name == "prm" or name in needed:
-        if not self._make(task, name, "prm", train_prm.train, self._change(
+        if not self._make(task, name, "prm", train_scorer.train, self._change(
             f"{task}-prm", **sizes | changes)): return False
     if "right" not in needed or self.path(task, "right").exists(): return True
     rows = self._write_right(task)

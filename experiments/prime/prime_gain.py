@@ -15,12 +15,12 @@ them with seeds 100 to 102 and other PRMs. Fixed before the runs of `confused`:
 
 Commands, after those of configs/prime_steps.py that make the initial model, for both tasks:
 
-  rlx train_prm prime_steps:confused_chain-prm workdir=runs/prm/confused_chain seed=2
-  rlx train_prm prime_steps:confused_chain-prm workdir=runs/prm/confused_chain2 seed=3
+  rlx train_scorer prime_steps:confused_chain-prm workdir=runs/prm/confused_chain seed=2
+  rlx train_scorer prime_steps:confused_chain-prm workdir=runs/prm/confused_chain2 seed=3
   python -m experiments.prime.prime_gain write runs/prm/confused_chain
-  rlx train_prm prime_steps:confused_chain-prm workdir=runs/prm/confused_chain-null seed=2 \\
-      train_prm.rollouts=runs/prm/confused_chain/permuted.jsonl \\
-      train_prm.held_out=runs/prm/confused_chain/held_out.jsonl
+  rlx train_scorer prime_steps:confused_chain-prm workdir=runs/prm/confused_chain-null seed=2 \\
+      train_scorer.rollouts=runs/prm/confused_chain/permuted.jsonl \\
+      train_scorer.held_out=runs/prm/confused_chain/held_out.jsonl
   rlx convert source=runs/prm/confused_chain to=runs/prm/confused_chain/model model=prm
                                                      # also the other two
   rlx sft sft_step_tasks:confused_chain-right workdir=runs/right/confused_chain
@@ -40,10 +40,10 @@ initial model, whose greedy completions are right: runs/prime_gain and runs/prim
 (runs/prm/lookup, seed=1). `ablations` has PRMs that were also trained on 2,048 and 8,192
 completions:
 
-  rlx train_prm prime_steps:lookup-prm workdir=runs/prm/lookup2048 seed=1 steps=80 \\
-      train_prm.prompts=256
-  rlx train_prm prime_steps:lookup-prm workdir=runs/prm/lookup8192 seed=1 steps=100 \\
-      train_prm.prompts=1024
+  rlx train_scorer prime_steps:lookup-prm workdir=runs/prm/lookup2048 seed=1 steps=80 \\
+      train_scorer.prompts=256
+  rlx train_scorer prime_steps:lookup-prm workdir=runs/prm/lookup8192 seed=1 steps=100 \\
+      train_scorer.prompts=1024
   rlx grid experiments/prime/prime_gain.py:ablations --out runs/prime_gain
 
 In `misread`, verdicts of steps, of which a share is wrong, take the place of the PRM's log-ratios:

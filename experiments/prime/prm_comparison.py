@@ -3,7 +3,7 @@
   python -m experiments.prime.prm_comparison --out=DIR --seeds=5
 
 All arms start from the same model, make the same number of updates and are evaluated on the same
-completions, 16 for each held-out prompt. Each arm and seed is a run of rlx/loops/train_prm.py in a
+completions, 16 for each held-out prompt. Each arm and seed is a run of rlx/loops/train_scorer.py in a
 folder of its own:
 
   implicit           the verdicts of N completions, which have S tokens
@@ -21,7 +21,7 @@ import pathlib
 
 from configs.papers import implicit_prm
 from rlx.grids import tables
-from rlx.loops import train_prm
+from rlx.loops import train_scorer
 
 MEASURES = {
     "best of {k}, min": lambda s, k: s[f"best@{k}/min"]["mean"],
@@ -43,11 +43,11 @@ def arms(seed, out, variant, labels):
   def run(arm, **changes):
     c = implicit_prm.get_config(variant)
     c.seed = seed
-    c.train_prm.update(changes)
+    c.train_scorer.update(changes)
     done = folder(arm) / "summary.json"
     if done.exists(): return json.loads(done.read_text())
     print(f"seed {seed}: {arm}", flush=True)
-    return train_prm.train(c, folder(arm))
+    return train_scorer.train(c, folder(arm))
 
   first = folder("implicit")
   shared = dict(rollouts=str(first / "rollouts.jsonl"), held_out=str(first / "held_out.jsonl"))
@@ -58,7 +58,7 @@ def arms(seed, out, variant, labels):
   results["mc, same cost"] = run(
       "mc, same cost", labels=labels, max_sampled=cheap, held_out=shared["held_out"],
       rollouts=str(folder("mc, same data") / "labelled.jsonl"))
-  prompts = implicit_prm.get_config(variant).train_prm.prompts
+  prompts = implicit_prm.get_config(variant).train_scorer.prompts
   # 5% more than the mean length suggests, so that M tokens are reached.
   results["implicit, mc cost"] = run(
       "implicit, mc cost", max_sampled=dear, held_out=shared["held_out"],
@@ -97,7 +97,7 @@ def main():
   args.add_argument("--variant", default="", help="of configs/papers/implicit_prm.py: "
                     "another loss, smoke")
   args.add_argument("--labels", default="hard",
-                    help="labels of the Monte Carlo arms, as in train_prm.labels")
+                    help="labels of the Monte Carlo arms, as in train_scorer.labels")
   args = args.parse_args()
   results = {}
   for seed in range(args.seeds):

@@ -7,7 +7,7 @@
   python -m experiments.prime.prm_offline confused_lookup --out runs/prm_offline
 
 The first two commands make the initial model of the smaller PRM. Each arm is a run of
-`rlx train_prm` with the config prime_steps:TASK-prm, which has 51,200 completions, 200 updates,
+`rlx train_scorer` with the config prime_steps:TASK-prm, which has 51,200 completions, 200 updates,
 beta 0.5, learning rate 5e-4 and cross-entropy. All arms start from the
 same model and are evaluated on the same completions, 16 for each held-out prompt. Finished arms are
 not run again. `--arms` chooses some of them by number. Prints a Markdown table:
@@ -25,14 +25,14 @@ import pathlib
 from configs import prime_steps
 from rlx.grids import tables
 from experiments.prime import step_quality
-from rlx.loops import train_prm
+from rlx.loops import train_scorer
 
 ARMS = {
     "51,200 completions": {},
-    "512 completions": {"train_prm.prompts": 64},
-    "2,048 completions": {"train_prm.prompts": 256},
-    "8,192 completions": {"train_prm.prompts": 1024},
-    "153,600 completions": {"train_prm.prompts": 19200, "steps": 600},
+    "512 completions": {"train_scorer.prompts": 64},
+    "2,048 completions": {"train_scorer.prompts": 256},
+    "8,192 completions": {"train_scorer.prompts": 1024},
+    "153,600 completions": {"train_scorer.prompts": 19200, "steps": 600},
     "three epochs": {"steps": 600},
     "half the width": {"prm.path": "runs/starts/half/model", "prm.reference": "self"},
     "beta 0.1": {"prm.beta": 0.1},
@@ -48,9 +48,9 @@ def run(task, changes, folder, held_out, seed):
   if not (folder / "summary.json").exists():
     c = prime_steps.get_config(f"{task}-prm")
     c.seed = seed
-    if held_out: c.train_prm.held_out = str(held_out)
+    if held_out: c.train_scorer.held_out = str(held_out)
     c.update_from_flattened_dict(changes)
-    train_prm.train(c, folder)
+    train_scorer.train(c, folder)
   summary = json.loads((folder / "summary.json").read_text())
   prm, pairs = summary["prm"]["held out"], step_quality.measure(folder, rates=())["PRM"]
   return (summary["sampled_tokens"] // 1000, *(f"{x:.3f}" for x in (

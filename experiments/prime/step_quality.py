@@ -2,7 +2,7 @@
 
   python -m experiments.prime.step_quality runs/prm/lookup
 
-The folder is a run of `rlx train_prm` on a task of step_tasks.py. The measure is the
+The folder is a run of `rlx train_scorer` on a task of step_tasks.py. The measure is the
 share of pairs of a right and a wrong step of the same prompt, at the same place, of which the right
 one has the higher reward; ties count one half. A share `misread` of the verdicts, and of the steps
 that chances are computed for, is wrong. The last step of a completion is left out, because its
@@ -52,7 +52,7 @@ def measure(folder, rates=RATES):
   state, _ = session.restore(checkpoints, run.init, run.prompts)
   checkpoints.close()
   run.close()
-  rows = stored.read(config.train_prm.held_out or folder / "held_out.jsonl", run.texts)
+  rows = stored.read(config.train_scorer.held_out or folder / "held_out.jsonl", run.texts)
   of_id = {p.id: p for p in run.eval_prompts}
   prompts, texts = [of_id[x.group] for x in rows], [x.row["completion"] for x in rows]
   verdicts = list(map(step_tasks.right_steps, prompts, texts))

@@ -64,7 +64,7 @@ from experiments.prime import length, prime_gain, study
 from rlx import build
 from rlx.configs import free_length, prime_steps, sft_step_tasks, step_tasks
 from rlx.grids import plots, tables
-from rlx.loops import rl, sft, train_prm
+from rlx.loops import rl, sft, train_scorer
 from rlx.tools import convert
 
 FIXED = ("confused_chain", "confused_lookup")  # Their questions fix the number of steps.
@@ -126,15 +126,15 @@ def prepare(task):
     prompts, group = SAMPLED.get(task, (6400, 8))
     return tabular.changed(
         configured(task, "prime", 1e-4), steps=200, seed=2, prompts__per_step=256 // group,
-        rollouts__per_prompt=group, train_prm__prompts=prompts, **dict(
+        rollouts__per_prompt=group, train_scorer__prompts=prompts, **dict(
             prm__optimizer__lr=5e-4, prm__beta=0.5) | changes)
-  make("prm", train_prm.train, trained_before(), "prm")
+  make("prm", train_scorer.train, trained_before(), "prm")
   prime_gain.write(folder / "prm")
-  stored = {f"train_prm__{name}": str(folder / "prm" / f"{name}.jsonl")
+  stored = {f"train_scorer__{name}": str(folder / "prm" / f"{name}.jsonl")
             for name in ("rollouts", "held_out")}
-  make("null", train_prm.train, trained_before(
-      **stored | dict(train_prm__rollouts=str(folder / "prm" / "permuted.jsonl"))), "prm")
-  make("prefix", train_prm.train, trained_before(**stored, **study.train_prefix()), "prm")
+  make("null", train_scorer.train, trained_before(
+      **stored | dict(train_scorer__rollouts=str(folder / "prm" / "permuted.jsonl"))), "prm")
+  make("prefix", train_scorer.train, trained_before(**stored, **study.train_prefix()), "prm")
   c, start = sft_step_tasks.get_config("confused_chain-right"), _start(task)
   c.rollouts = start.rollouts
   c.prompts.source = f"jsonl:{folder}/prm/{{split}}.jsonl"

@@ -11,7 +11,7 @@ from rlx.core import masked, ranges, resolve
 from rlx.core.method import method
 
 
-def estimate(rewards, scored, gamma, fn):
+def estimate(rewards, scored, gamma, fn, **state):
   """Advantages of one term.
 
   Args:
@@ -20,14 +20,15 @@ def estimate(rewards, scored, gamma, fn):
     gamma: discount of `spread`; estimators that know time have their own.
     fn: estimator, see `resolve.resolve`; gives [P, G], which is spread over
       the tokens, or [B, T], which is taken as it is.
+    state: what the estimator keeps between steps.
   Returns:
     advantages_BT, 0 on padding and on rows that are not valid.
-    {name: metric} of the estimator, see `resolve.split_metrics`.
+    {name: metric} and {name: next state} of the estimator, see `resolve.split`.
   """
-  advantages, metrics = resolve.split_metrics(fn(with_rewards(scored, rewards)))
+  advantages, metrics, state = resolve.split(fn(with_rewards(scored, rewards), **state))
   if advantages.shape != scored.learn_BT.shape:
-    return spread(advantages, scored.learn_BT, gamma=gamma), metrics
-  return masked.where_valid(advantages, scored.learn_BT), metrics
+    return spread(advantages, scored.learn_BT, gamma=gamma), metrics, state
+  return masked.where_valid(advantages, scored.learn_BT), metrics, state
 
 
 def with_rewards(scored, rewards):

@@ -105,6 +105,11 @@ def check_exists(config: Config, key: str) -> None:
     section = section[part]
 
 
+def rename_sections(recorded: dict[str, Any]) -> dict[str, Any]:
+  """The config that an earlier version recorded, its sections called as they are now."""
+  return {RENAMED.get(name, name): section for name, section in recorded.items()}
+
+
 def is_open(key: str) -> bool:
   """Whether a key is in a section that takes further keys, see OPEN; of a source of prompts.mixture
   or a set of eval.sets that of its options too, since it starts without any."""

@@ -49,8 +49,8 @@ def resolve_methods(c: keys.Config) -> methods_lib.Methods:
       select_completions=resolve.resolve("rollouts", c.rollouts.select_completions,
                                          "rollouts.select_completions"),
       filter_groups=resolve.resolve("rollouts", c.rollouts.filter_groups, "rollouts.filter_groups"),
-      reward_std_filter=None if c.learner.reward_std_filter.name is None else resolve.bind(
-          "advantages", c.learner.reward_std_filter, "learner.reward_std_filter", n_given=4),
+      reward_std_filter=None if c.learner.reward_std_filter.name is None else resolve.resolve(
+          "advantages", c.learner.reward_std_filter, "learner.reward_std_filter", n_given=3),
       budget=_budget(c), anneal=_anneal(c),
       has_kl_reward=kl and c.kl.place == "reward", has_kl_loss=kl and c.kl.place == "loss",
       scored=_find_scored(c))

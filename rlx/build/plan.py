@@ -18,8 +18,9 @@ def plan_fields(c: keys.Config, methods: methods_lib.Methods) -> list[fields.Fie
 
 
 def _readers(c: keys.Config, methods: methods_lib.Methods) -> Iterator[fields.Reader]:
+  logged = [f.name for f in methods.list_fields().values() if f.is_logged]
   yield fields.Reader("rlx", ("action_BT", "outcome_B"),
-                      ("scores_BE", "items", "demo_B", "rehearsal_BT"))
+                      ("scores_BE", *logged, "demo_B", "rehearsal_BT"))
   for key, fn in methods.readers().items(): yield _reader(key, fn)
   if methods.auxiliary:
     if "self_logps_B" in methods.auxiliary.fields:

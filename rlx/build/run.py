@@ -122,7 +122,7 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
     logging.warning("%s.", line)
   if dialogues: dialogues.start(tokenizer, (train_prompts + eval_prompts)[0])
   optimizers = {name: updates.optimizer_of(c, name) for name in ("learner", "prm", "value")}
-  init = build_state.initial_state_of(c, methods, mesh, optimizers, models, frozen)
+  init = build_state.initial_state_of(c, methods, mesh, optimizers, models, frozen, sizes)
   # All processes must use the same value; the first one records it.
   limit = (recorded or {}).get("device_bytes") or hosts.gather(memory.device_bytes(mesh))[0]
   bytes_free = None if limit is None else limit - memory.tree_bytes(init.shapes())
@@ -191,13 +191,13 @@ def _read_rule(c: keys.Config, batch: int) -> sampling_lib.Rule:
 
 def _check_learns(c: keys.Config, methods: methods_lib.Methods, learns: str) -> None:
   """Checks that the config has what learns."""
-  if learns == "policy" and c.train_prm.labels is not None:
-    raise ValueError(f"train_prm.labels={c.train_prm.labels!r}: None; the rewards of "
+  if learns == "policy" and c.train_scorer.labels is not None:
+    raise ValueError(f"train_scorer.labels={c.train_scorer.labels!r}: None; the rewards of "
                      "the loop read an implicit PRM.")
   if learns == "prm" and c.prm.order == "none":
     raise ValueError("prm.order='none': single, double or reverse; the PRM learns here.")
   most, longest = c.rollouts.max_tokens, c.eval.max_tokens or 0
-  if learns == "prm" and longest > most and c.train_prm.held_out is None:
+  if learns == "prm" and longest > most and c.train_scorer.held_out is None:
     raise ValueError(f"eval.max_tokens={longest}: at most rollouts.max_tokens={most}; the PRM is "
                      "evaluated on such completions.")
   if learns == "prm" and not methods.needs("prm_logps_BT"):
@@ -207,8 +207,8 @@ def _check_learns(c: keys.Config, methods: methods_lib.Methods, learns: str) -> 
 def choose_splits(c: keys.Config, learns: str) -> tuple[str, ...]:
   """The splits of prompts that are sampled, see `build`; stored completions need none."""
   if not learns: return ("eval",)
-  is_stored = (c.train_prm.rollouts is not None and c.train_prm.held_out is not None
-               and c.train_prm.labels in (None, "outcome"))
+  is_stored = (c.train_scorer.rollouts is not None and c.train_scorer.held_out is not None
+               and c.train_scorer.labels in (None, "outcome"))
   return () if learns == "prm" and is_stored else ("train", "eval")
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from rlx.build import (
     judges as build_judges, keys, models as build_models, options as options_lib)
@@ -11,7 +12,7 @@ from rlx.core import records
 from rlx.core.options import key
 from rlx.learner import optimizer, sharding
 from rlx.models import transformer, value as value_model
-from rlx.stages import methods as methods_lib
+from rlx.stages import methods as methods_lib, sizes as sizes_lib
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -27,6 +28,7 @@ class InitialState:
     configs, params: of "policy" and "prm", and of models that never learn, by their sections.
     frozen: the base parameters if the models are adapters, else None.
     has_...: which further models there are.
+    method_state: what methods keep between steps; each device has all of it.
   """
   mesh: jax.sharding.Mesh
   optimizers: dict[str, optimizer.Optimizer]
@@ -37,12 +39,12 @@ class InitialState:
   has_kl_reference: bool
   has_prm: bool
   has_value: bool
-  has_reward_std: bool
+  method_state: dict[str, dict[str, np.ndarray]] | None
   kl_coef: float = key("kl.coef")
   frozen_dtype: str | None = key("model.frozen_dtype")
   prm_order: str = key("prm.order")
   prm_reference: str = key("prm.reference")
-  labels: str | None = key("train_prm.labels")
+  labels: str | None = key("train_scorer.labels")
   sampler_every: int = key("rollouts.sync_every")
   offload: bool = key("offload_optimizers")
 
@@ -51,8 +53,9 @@ class InitialState:
 
   def shapes(self) -> records.TrainState:
     """The shapes of the state, with shardings; allocates nothing."""
-    return self.place_idle(sharding.shapes(
-        jax.eval_shape(self._make, self.params, self.frozen), self.mesh))
+    state = jax.eval_shape(self._make, self.params, self.frozen)
+    return self.place_idle(sharding.shapes(state.replace(method_state=None), self.mesh).replace(
+        method_state=sharding.replicate_shapes(state.method_state, self.mesh)))
 
   def _make(self, params: dict[str, records.Params], frozen: records.Params) -> records.TrainState:
     policy, prm = params["policy"], params["prm"]
@@ -75,8 +78,8 @@ class InitialState:
       parts |= self._make_trained("value", "value",
                                   value_model.init(self.configs["policy"], policy))
     if self.sampler_every > 1: parts["sampler"] = self._copy(policy)
-    if self.has_reward_std: parts["reward_std"] = number(jnp.nan)
-    return records.TrainState(step=0, **parts)
+    return records.TrainState(
+        step=0, method_state=sharding.replicate(self.method_state, self.mesh), **parts)
 
   def _copy(self, params: records.Params) -> records.Params:
     return sharding.place(params, self.mesh, copies=True)
@@ -98,7 +101,7 @@ class InitialState:
 def initial_state_of(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding.Mesh,
                      optimizers: dict[str, optimizer.Optimizer],
                      models: dict[str, tuple[transformer.DecoderConfig, records.Params]],
-                     frozen: records.Params) -> InitialState:
+                     frozen: records.Params, sizes: sizes_lib.Sizes) -> InitialState:
   """The InitialState of a config; `models` is that of `load_models`."""
   has_prm, has_policy_ref = methods.needs("prm_logps_BT"), methods.needs("ref_logps_BT")
   is_asked = c.likelihood.model == "reference" and any(
@@ -112,4 +115,6 @@ def initial_state_of(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sha
                      or any(x.kind == "implicit" for x in build_models.read_scorers(c).values())
                      or (has_policy_ref and not c.kl.sync_every)),
       has_kl_reference=has_policy_ref and bool(c.kl.sync_every), has_prm=has_prm,
-      has_value=methods.needs("values_BT"), has_reward_std=methods.reward_std_filter is not None)
+      has_value=methods.needs("values_BT"), method_state=methods.make_state(
+          sizes.axes | dict(P=sizes.prompts, G=sizes.group, B=sizes.rows,
+                            T=sizes.completion_tokens)))

@@ -32,8 +32,8 @@ def device_stages(c: keys.Config, methods: methods_lib.Methods,
   passes = options_lib.read_options(
       passes_lib.Options, c, mesh=mesh, models=models, scorers=scorers or {}, beta=methods.prm_beta,
       statistics=old_statistics,
-      head_parts=None if c.train_prm.labels is None else c.prm.microbatches,
-      head_at_end=c.train_prm.labels == "outcome")
+      head_parts=None if c.train_scorer.labels is None else c.prm.microbatches,
+      head_at_end=c.train_scorer.labels == "outcome")
   learners = {name: learner_lib.Learner(
       name={"learner": "policy"}.get(name, name), optimizer=optimizers[name],
       config=models["prm" if name == "prm" else "policy"], mesh=mesh, group=c.rollouts.per_prompt,
@@ -56,9 +56,9 @@ def device_stages(c: keys.Config, methods: methods_lib.Methods,
 def update_prm_of(c: keys.Config, methods: methods_lib.Methods, learner: learner_lib.Learner
                   ) -> update_prm.UpdatePrm | update_prm.UpdatePrmHead:
   """The update of a config's PRM: implicit, or with a head."""
-  if c.train_prm.labels:
-    loss = resolve.bind("losses", c.train_prm.loss, "train_prm.loss")
-    return update_prm.UpdatePrmHead(learner, loss, c.train_prm.balanced)
+  if c.train_scorer.labels:
+    loss = resolve.bind("losses", c.train_scorer.loss, "train_scorer.loss")
+    return update_prm.UpdatePrmHead(learner, loss, c.train_scorer.balanced)
   return update_prm.UpdatePrm(methods.prm, learner, order=c.prm.order, snapshot=c.prm.snapshot,
                               uses_own_pass=uses_own_pass(c, methods),
                               starts_equal=c.prm.path is None or c.prm.reference == "self",

@@ -189,7 +189,7 @@ def _check_episodes(c: keys.Config, methods: methods_lib.Methods) -> None:
   if c.environment.name is not None:
     _require_off(c, f"with environment.name={c.environment.name!r}", {
         "rollouts.demonstration.name": None, "rollouts.budget.name": None,
-        "rollouts.rehearsal": 0, "train_prm.labels": None, "eval.prm_sets": (),
+        "rollouts.rehearsal": 0, "train_scorer.labels": None, "eval.prm_sets": (),
         "likelihood.separator": None})
     for key in methods.find_requiring("prefix_scores_BT"):
       _refuse(c, f"{key}.name", "scores of prefixes are those of single completions, and not with "
@@ -335,23 +335,23 @@ def _check_steps(c: keys.Config, methods: methods_lib.Methods) -> None:
   if c.rollouts.step_separator == "":
     _require_off(c, "with rollouts.step_separator='', as it cuts texts, not tokens", {
         "eval.prm_sets": ()})
-    if c.train_prm.labels not in (None, "outcome"):
-      _refuse(c, "train_prm.labels", "None or outcome with rollouts.step_separator='', as it cuts "
-              "texts, not tokens")
+    if c.train_scorer.labels not in (None, "outcome"):
+      _refuse(c, "train_scorer.labels", "None or outcome with rollouts.step_separator='', as it "
+              "cuts texts, not tokens")
   parts = [c.prompts, *(part.prompts for part in build_prompts.list_sources(c).values())]
-  is_of_steps = c.train_prm.labels not in (None, "outcome")
+  is_of_steps = c.train_scorer.labels not in (None, "outcome")
   if is_of_steps and any("max_tokens" in part.columns for part in parts):
-    raise ValueError("prompts.columns.max_tokens: leave it out with train_prm.labels, whose "
+    raise ValueError("prompts.columns.max_tokens: leave it out with train_scorer.labels, whose "
                      "completions go on after each step.")
-  if c.train_prm.labels is None:
-    _require_off(c, "without train_prm.labels", {
-        "train_prm.balanced": False, "train_prm.loss.name": "reward_model.bce"})
+  if c.train_scorer.labels is None:
+    _require_off(c, "without train_scorer.labels", {
+        "train_scorer.balanced": False, "train_scorer.loss.name": "reward_model.bce"})
   _check_head(c)
   if c.rollouts.step_separator is not None: return
   needing = [f"{key}={path!r}" for path, key in verifiers(c).items()
              if not key.startswith(("verifier.scores", "verifier.by_item", "verifier.spans",
                                     "eval.sets."))]
-  if is_of_steps: needing.append("train_prm.labels")
+  if is_of_steps: needing.append("train_scorer.labels")
   needing += [f"rewards.{term}.granularity='step'" for term, spec in c.rewards.items()
               if spec.get("granularity") == "step"]
   needing += methods.find_requiring("step_ends_BT")
@@ -360,17 +360,18 @@ def _check_steps(c: keys.Config, methods: methods_lib.Methods) -> None:
 
 def _check_head(c: keys.Config) -> None:
   """Refuses losses that a head cannot be trained with."""
-  loss = resolve.bind("losses", c.train_prm.loss, "train_prm.loss")
+  loss = resolve.bind("losses", c.train_scorer.loss, "train_scorer.loss")
   taken = inspect.signature(loss).parameters
   is_paired = "chosen_N" in taken
   if not is_paired and "scores_N" not in taken:
-    _refuse(c, "train_prm.loss.name", "a loss of scores, such as reward_model.bce or .mse, or of "
-            "pairs, such as reward_model.bradley_terry")
-  if is_paired and c.train_prm.labels != "outcome":
-    _refuse(c, "train_prm.labels", f"outcome with train_prm.loss.name={c.train_prm.loss.name!r}, "
-            "which compares completions")
-  if c.train_prm.balanced and "weight_N" not in taken:
-    _refuse(c, "train_prm.balanced", f"False with train_prm.loss.name={c.train_prm.loss.name!r}")
+    _refuse(c, "train_scorer.loss.name", "a loss of scores, such as reward_model.bce or .mse, or "
+            "of pairs, such as reward_model.bradley_terry")
+  if is_paired and c.train_scorer.labels != "outcome":
+    _refuse(c, "train_scorer.labels", "outcome with train_scorer.loss.name="
+            f"{c.train_scorer.loss.name!r}, which compares completions")
+  if c.train_scorer.balanced and "weight_N" not in taken:
+    _refuse(c, "train_scorer.balanced",
+            f"False with train_scorer.loss.name={c.train_scorer.loss.name!r}")
 
 
 def _check_value_model(c: keys.Config, methods: methods_lib.Methods) -> None:
@@ -426,8 +427,8 @@ def _try_methods(c: keys.Config, methods: methods_lib.Methods) -> None:
   attempt("rollouts.anneal", methods.anneal, 0)
   attempt("rollouts.budget", methods.budget, np.zeros(1))
   keep = methods.reward_std_filter
-  attempt("learner.reward_std_filter", lambda s: keep and keep(
-      s.outcome_PG, s.learn_PG, np.float32(0), 0), scored)
+  attempt("learner.reward_std_filter", lambda s: keep and keep.fn(
+      s.outcome_PG, s.learn_PG, 0, **keep.options), scored)
 
 
 def find_comparing(c: keys.Config, methods: methods_lib.Methods) -> list[str]:

@@ -25,6 +25,7 @@ With `rewards.brief.name="package.module:brief"` the plan computes `words_B` for
 """
 import dataclasses
 import inspect
+import math
 from typing import Any, Callable, Mapping
 
 import numpy as np
@@ -44,11 +45,23 @@ class Field:
   options: Mapping = dataclasses.field(default_factory=dict)  # keyword of fn -> config key
   needs: Mapping = dataclasses.field(default_factory=dict)    # config key -> its value when off
   statistic: tuple = ()        # of the policy's distribution, see models/logps.py
+  measure: Callable | None = None  # values of the completions with tokens -> {name: metric}
+  show: Callable | None = None     # the value of a completion -> its entry in completions.jsonl
 
   @property
   def axes(self):
     """The axis letters that end the name; "" for a host value without axes."""
     return axes_of(self.name)
+
+  @property
+  def stem(self):
+    """The name without its axes."""
+    return self.name.removesuffix(f"_{self.axes}") if self.axes else self.name
+
+  @property
+  def is_logged(self):
+    """Whether something of it is logged."""
+    return self.measure is not None or self.show is not None
 
 
 def axes_of(name):
@@ -57,7 +70,7 @@ def axes_of(name):
   return letters if separator and letters.isupper() else ""
 
 
-def field(dtype, *, where="host", options=None, needs=None, statistic=()):
+def field(dtype, *, where="host", options=None, needs=None, statistic=(), measure=None, show=None):
   """Declares the decorated function as the producer of the field of the same name.
 
   Args:
@@ -65,14 +78,35 @@ def field(dtype, *, where="host", options=None, needs=None, statistic=()):
     where: "host" or "model".
     options: {keyword-only parameter: config key}.
     needs: {config key: value with which the field cannot be computed}.
+    measure, show: what is logged of a host field that has a value for each completion. `measure`
+      is given the values of all completions with tokens and returns {name: number}, the metrics
+      "FIELD/name" of the step; `show` is given the value of one and returns what JSON can express,
+      its entry FIELD in completions.jsonl. FIELD is the name without axes. A field with either is
+      computed if the config allows it, whether or not a method reads it.
+  Raises:
+    ValueError: something is logged of a field that is not computed on the host.
   """
+  if where != "host" and (measure or show):
+    raise ValueError(f"where={where!r}: measure and show are for fields on the host.")
   def declare(fn):
     parameters = inspect.signature(fn).parameters.values()
     fn.field = Field(fn.__name__, dtype, (inspect.getdoc(fn) or "").partition("\n")[0], where, fn,
                      reads=tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD),
-                     options=options or {}, needs=needs or {}, statistic=statistic)
+                     options=options or {}, needs=needs or {}, statistic=statistic,
+                     measure=measure, show=show)
     return fn
   return declare
+
+
+def mean(values):
+  """{"mean": of the numbers that are known}, for `measure`; {} without one."""
+  known = [x for x in map(float, values) if not math.isnan(x)]
+  return dict(mean=sum(known) / len(known)) if known else {}
+
+
+def number(value):
+  """The number, None if it is unknown, for `show`."""
+  return None if math.isnan(value) else float(value)
 
 
 def table(*modules):

@@ -275,7 +275,7 @@ class TrainState(flax.struct.PyTreeNode):
   value_opt: Any = None
   kl_coef: Any = None          # adaptive KL coefficient, if one is used
   sampler: Params = None       # older copy of the policy that samples (rollouts.sync_every)
-  reward_std: Any = None       # running spread of a group's rewards (learner.reward_std_filter)
+  method_state: Any = None     # {config key: {name: what the method keeps between steps}}
   frozen: Params = None        # base parameters if the models above are adapters, else None
 
   @property

@@ -7,13 +7,16 @@ import inspect
 import pkgutil
 import sys
 import types
+from collections.abc import Mapping
 from typing import Any, Callable
 
-from rlx.core import ranges
+from rlx.core import method, ranges
 
 
 # Modules of functions that only the process has which was given them.
 GIVEN = ("rlx.given:", "__main__:")
+# Folders of methods that run once in a step and may keep state until the next, see core/method.py.
+STATEFUL = ("rewards", "advantages")
 # A function that a config names, with its options bound.
 UserFunction = Callable[..., Any]
 
@@ -27,6 +30,7 @@ class Method:
   defaults: dict[str, Any] = dataclasses.field(hash=False)  # of those that a batch may lack
   whole: dict[str, "Method"] = dataclasses.field(hash=False)  # see core/method.py
   options: dict[str, Any] = dataclasses.field(hash=False)  # its defaults too
+  state: dict[str, Any] = dataclasses.field(compare=False)  # initial values, see core/method.py
 
   @property
   def required(self) -> tuple[str, ...]:
@@ -39,13 +43,21 @@ class Method:
     return inspect.getmodule(self.fn)
 
   def __call__(self, batch: Any, **given: Any) -> Any:
-    """The method's result; `given` are the arguments in `whole`."""
+    """The method's result; `given` are the arguments in `whole` and in `state`."""
     values = {name: getattr(batch, name, self.defaults[name]) if name in self.defaults
               else getattr(batch, name) for name in self.fields}
-    return self.fn(**values, **given, **self.options)
+    result = self.fn(**values, **given, **self.options)
+    if isinstance(result, tuple) and len(result) > 2 and not self.state:
+      raise ValueError(f"name: it returns {len(result)} values; state is declared, as in "
+                       "@method(state={'mean': 0.0}).")
+    return result
+
+  def make_state(self, sizes: Mapping[str, int]) -> dict[str, Any]:
+    """{name: array} of what it keeps between steps, as it starts; `sizes` of axis letters."""
+    return method.make_state(self.state, self.options, sizes)
 
 
-def resolve(stage, spec, key=None):
+def resolve(stage, spec, key=None, n_given=None):
   """Returns `fn(batch)` for a spec like {"name": "group.rloo"}.
 
   Positional arguments of the function are filled from the batch's fields of the same
@@ -55,40 +67,48 @@ def resolve(stage, spec, key=None):
     stage: folder below rlx/, such as "advantages".
     spec: mapping with "name" and the function's options.
     key: the config key, for messages; default the stage.
+    n_given: see `bind`.
   Returns:
     a Method.
   Raises:
     ValueError: no such module or function, or an unknown or missing option; the message
       names the key and what exists.
   """
-  bound = bind(stage, spec, key or stage)
-  statistics = getattr(bound.func, "whole", {})
+  bound = bind(stage, spec, key or stage, n_given)
+  statistics, state = getattr(bound.func, "whole", {}), getattr(bound.func, "initial_state", {})
   options = {p.name: p.default for p in inspect.signature(bound).parameters.values()
-             if p.kind is p.KEYWORD_ONLY}
+             if p.kind is p.KEYWORD_ONLY and p.name not in state}
   ignored = [name for name, is_unread in getattr(bound.func, "unread", {}).items()
              if is_unread(options)]
   whole = {name: _method(functools.partial(fn, **{
       k: v for k, v in options.items() if k in inspect.signature(fn).parameters}))
            for name, fn in statistics.items()}
-  return _method(bound, [*statistics, *ignored], whole, options)
+  return _method(bound, [*statistics, *ignored], whole, options, state)
 
 
-def _method(fn, given=(), whole=None, options=None):
+def _method(fn, given=(), whole=None, options=None, state=None):
   """The Method of a partial whose positional arguments, except those given, are fields."""
   read = [p for p in inspect.signature(fn).parameters.values()
           if p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in given]
   plain = functools.partial(fn.func, *fn.args) if fn.args else fn.func
   return Method(plain, tuple(p.name for p in read),
                 {p.name: p.default for p in read if p.default is not p.empty},
-                whole or {}, fn.keywords if options is None else options)
+                whole or {}, fn.keywords if options is None else options, state or {})
 
 
 def split_metrics(result):
-  """Returns (value, metrics) for the result of a method, a value or (value, metrics).
+  """Returns (value, metrics) for the result of a method, see `split`."""
+  return split(result)[:2]
 
-  Metrics are {name: scalar, [B] or [B, T]}; the mean of an array is logged.
+
+def split(result):
+  """Returns (value, metrics, state) for the result of a method, which may end with the value.
+
+  Metrics are {name: scalar, [B] or [B, T]}; the mean of an array is logged. State is {name: next
+  value} of what the method keeps between steps.
   """
-  return result if isinstance(result, tuple) else (result, {})
+  value, metrics, state, *_ = (*result, {}, {}) if isinstance(result, tuple) else (result, {}, {})
+  return value, metrics, state
 
 
 def bind(stage, spec, key=None, n_given=None):
@@ -97,15 +117,19 @@ def bind(stage, spec, key=None, n_given=None):
   Args:
     n_given: number of positional arguments that the caller passes; None: not checked here.
   Raises:
-    ValueError: as `resolve`; also if the number of positional arguments differs, or an option
-      is out of its range.
+    ValueError: as `resolve`; also if the number of positional arguments differs, an option is out
+      of its range, or the function keeps state that nothing would keep for it in this stage.
   """
   key = key or stage
   options = dict(spec)
   path = options.pop("name")
   fn = lookup(stage, path, key)
   parameters = inspect.signature(fn).parameters.values()
-  allowed = {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY}
+  state = getattr(fn, "initial_state", {})
+  if state and stage not in STATEFUL:
+    raise ValueError(f"{key}.name={path!r}: it keeps {sorted(state)} between steps, which only "
+                     "rewards, estimators and learner.reward_std_filter can.")
+  allowed = {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in state}
   if unknown := sorted(set(options) - set(allowed)):
     raise ValueError(f"{key}.{unknown[0]}: {path} takes {sorted(allowed)}.")
   if missing := sorted(n for n, p in allowed.items() if p.default is p.empty and n not in options):

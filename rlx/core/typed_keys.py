@@ -415,25 +415,25 @@ Keys = TypedDict("Keys", {
     "teacher.hint": str | None,
     "teacher.path": str | None,
     # whether right and wrong steps have half of the head's loss each
-    "train_prm.balanced": bool,
-    "train_prm.held_out": str | None,
+    "train_scorer.balanced": bool,
+    "train_scorer.held_out": str | None,
     # None: an implicit PRM, trained on verdicts. outcome: a model with a head, which learns the
     # verdict, or the order of the verdicts of a group, at the last token. Otherwise one that
     # learns Monte-Carlo labels of steps of this kind.
-    "train_prm.labels": Literal["hard", "soft", "until_first_zero", "monotone", "relative",
+    "train_scorer.labels": Literal["hard", "soft", "until_first_zero", "monotone", "relative",
         "outcome"] | None,
     # of a head
-    "train_prm.loss": Function | dict[str, Any],
-    "train_prm.loss.name": Function,
+    "train_scorer.loss": Function | dict[str, Any],
+    "train_scorer.loss.name": Function,
     # Stops using completions once this many tokens were sampled for their labels; None: no limit.
-    "train_prm.max_sampled": int | None,
+    "train_scorer.max_sampled": int | None,
     # training prompts to sample where no file is given
-    "train_prm.prompts": int,
+    "train_scorer.prompts": int,
     # JSONL files of {"prompt" or "question", "completion", "verdict", "group"}, for training and
     # for evaluation (held_out); None: completions are sampled into the workdir.
-    "train_prm.rollouts": str | None,
+    "train_scorer.rollouts": str | None,
     # completions sampled after each step for its label
-    "train_prm.step_rollouts": int,
+    "train_scorer.step_rollouts": int,
     # clip range of the value loss; None: off
     "value.clip": float | None,
     "value.epochs": int,

@@ -1,4 +1,5 @@
 """Checkpoints of the complete state of a run, written by orbax."""
+from collections.abc import Mapping
 import json
 import logging
 import os
@@ -104,9 +105,11 @@ class Checkpoints:
       raise ValueError(f"{self._dir}: step {step} is saved, and the disk is full: make room "
                        "and run again to go on.")
 
-  def restore(self, template: Any) -> tuple[Any, dict]:
+  def restore(self, template: Any, renamed: Mapping[str, str] = {}) -> tuple[Any, dict]:
     """(state, host) of the newest intact checkpoint, in the shardings of the template.
 
+    Args:
+      renamed: {name of an array in checkpoints of earlier versions: its name in the template}.
     Raises:
       ValueError: the checkpoint cannot be read, or its arrays do not have the shapes of the
         template: the model of the config is not the one that was saved.
@@ -115,7 +118,8 @@ class Checkpoints:
     abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, template)
     saved = self._read(step, lambda: self._manager.item_metadata(step)["state"])
     # The names are the same for records, tuples and the dicts of orbax.
-    there = {name: tuple(x.shape) for name, x in tables.flatten(saved).items()
+    rename = lambda name: renamed.get(name, name)
+    there = {rename(name): tuple(x.shape) for name, x in tables.flatten(saved).items()
              if hasattr(x, "shape")}
     wanted = {name: np.shape(x) for name, x in tables.flatten(abstract).items()}
     for name in sorted(there.keys() | wanted.keys()):
@@ -124,10 +128,10 @@ class Checkpoints:
                          f"{needed}; use the config the run was started with or another --workdir.")
     # A record of another version has the same arrays and other entries that are None.
     by_name = tables.flatten(abstract)
-    stored = jax.tree.map_with_path(lambda path, x: by_name.get(tables.name(path)), saved)
+    stored = jax.tree.map_with_path(lambda path, x: by_name.get(rename(tables.name(path))), saved)
     out = self._read(step, lambda: self._manager.restore(step, args=ocp.args.Composite(
         state=ocp.args.StandardRestore(stored), host=ocp.args.JsonRestore())))
-    arrays = tables.flatten(out["state"])
+    arrays = {rename(name): x for name, x in tables.flatten(out["state"]).items()}
     return jax.tree.map_with_path(lambda path, x: arrays[tables.name(path)], abstract), out["host"]
 
   def _read(self, step, call):

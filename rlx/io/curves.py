@@ -190,7 +190,7 @@ def _lines(workdir):
   after training, which the summary has."""
   workdir, lines = pathlib.Path(workdir), io_metrics.read(workdir)
   summary = io_metrics.summary(workdir)
-  if "after" not in summary: return lines  # The run is not finished, or is of train_prm.
+  if "after" not in summary: return lines  # The run is not finished, or is of train_scorer.
   first, last = ({"step": step} | {f"eval/{k}": v["mean"] for k, v in summary[when].items()}
                  for step, when in ((0, "before"), (summary["steps"], "after")))
   return [first | (lines[0] if lines else {}), *lines[1:], last]

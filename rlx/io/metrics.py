@@ -107,7 +107,7 @@ def summary(workdir: str | pathlib.Path) -> dict:
   try:
     value = json.loads(path.read_bytes())  # May have NaN.
     numbers = [value["steps"], value["seconds"]["total"], value["seconds"]["to_first_step"]]
-    if "after" in value:  # A run of train_prm has no accuracies.
+    if "after" in value:  # A run of train_scorer has no accuracies.
       numbers += [value[when][name][k] for name in value["before"].keys() | value["after"].keys()
                   for when in ("before", "after") for k in ("mean", "low", "high")]
     if all(map(_is_number, numbers)): return value

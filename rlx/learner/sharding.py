@@ -84,6 +84,17 @@ def place(tree: Any, mesh: jax.sharding.Mesh, *, copies: bool = False) -> Any:
       tree, lambda path, x: NamedSharding(mesh, spec(path, np.shape(x), mesh)), copies=copies)
 
 
+def replicate(tree: Any, mesh: jax.sharding.Mesh) -> Any:
+  """Puts small arrays on every device of the mesh, whatever their names end in."""
+  return hosts.put(tree, lambda path, x: NamedSharding(mesh, PartitionSpec()))
+
+
+def replicate_shapes(tree: Any, mesh: jax.sharding.Mesh) -> Any:
+  """Returns the shapes of arrays with the shardings of `replicate`."""
+  return jax.tree.map(lambda x: jax.ShapeDtypeStruct(
+      x.shape, x.dtype, sharding=NamedSharding(mesh, PartitionSpec())), tree)
+
+
 def compute_sharded(fn: Callable, params: Any, mesh: jax.sharding.Mesh) -> Any:
   """Computes fn(params), such as an optimizer's state, with the sharding that `place` uses.
 

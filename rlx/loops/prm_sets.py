@@ -145,8 +145,8 @@ def step_rewards(run: build.Run, state: records.TrainState, rollouts: records.Ro
     no_ref  the same with log pi_phi alone
 
   The last step ends with the completion, EOS included. A PRM with a head
-  (train_prm.labels) has only the variant "": what it gives at the end of each step, or with
-  train_prm.labels=outcome at the end of the completion.
+  (train_scorer.labels) has only the variant "": what it gives at the end of each step, or with
+  train_scorer.labels=outcome at the end of the completion.
 
   Args:
     columns: the columns in which each row's steps end. None: rollouts.step_separator splits

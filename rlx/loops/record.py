@@ -81,7 +81,8 @@ def compare(config: keys.Config, workdir: pathlib.Path, steps: int
                        f"{commit}; append @{before[key]} to the name.")
   new = secrets.hide(json.loads(json.dumps(config.to_dict(), sort_keys=True, default=list)))
   if not (workdir / "config.json").exists(): return new, [], commits
-  old, now = options.flatten(run_folder.read_config(workdir)), options.flatten(new)
+  old = options.flatten(keys.rename_sections(run_folder.read_config(workdir)))
+  now = options.flatten(new)
   changed = [k for k in sorted(old.keys() | now.keys()) if old.get(k) != now.get(k)]
   for key in changed:
     is_same = key in commits and before.get(key) == commits[key]

@@ -78,7 +78,7 @@ def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, An
       held_out = measure_accuracy(run, s.state, "curve", 1) if step else host.initial_eval
       clock.lap("eval")
     s.state, annotated, batch, metrics = iteration(run, s.state, host, step, clock)
-    metrics |= {f"eval/{k}": v["mean"] for k, v in held_out.items()} | annotated.measure_items()
+    metrics |= {f"eval/{k}": v["mean"] for k, v in held_out.items()} | annotated.measure()
     s.write(metrics, completion_rows(run, annotated, batch, options.completions)
             if session.is_due(step, options.completions_every) else None)
     host.stuck = host.stuck + 1 if is_skipped(metrics) else 0
@@ -107,7 +107,7 @@ def iteration(run: build.Run, state: records.TrainState, host: host_state.HostSt
   state, placed, policy_metrics = run.update_policy(state, placed, step)  # sets old_logps_BT
   clock.lap("policy", state.policy)
   metrics |= prm_metrics | reward_metrics | value_metrics | policy_metrics
-  state = run.end_step(state, metrics)                          # KL coefficient, copies
+  state = run.end_step(state, metrics, placed.method_state)     # KL coefficient, copies
   return state, annotated, placed.batch, metrics
 
 
@@ -164,15 +164,11 @@ def completion_rows(run: build.Run, annotated: annotate.Annotated, batch: record
     if rollouts.turn_BT is not None: more["turns"] = rollouts.turn_BT[b][:len(ids)].tolist()
     if rollouts.turn_rewards_BT is not None:
       more["turn_rewards"] = trajectories.list_turn_rewards(rollouts, b)
-    if "items" in annotated.values:
-      more["items"] = [
-          dict(name=x.name, weight=x.weight, value=None if np.isnan(x.value) else x.value)
-          for x in annotated.values["items"][b]]
     rows.append(dict(
         prompt=prompt, prompt_tokens=int(rollouts.prompt_len_B[b]),
         completion=tokenizer.decode(ids), verdict=None if np.isnan(verdict) else verdict,
         finish=records.FINISH[int(rollouts.finish_B[b])], length=len(ids),
-        tokens=tokenizer.pieces(ids, shows=True), **more,
+        tokens=tokenizer.pieces(ids, shows=True), **more, **annotated.show(b),
         log_ratio=None if process_BT is None else list_numbers(process_BT),
         beta=None if process_BT is None else round(float(batch.prm_beta_B[0]), 6),
         advantages=list_numbers(batch.advantages_BT)))

@@ -207,7 +207,7 @@ def restore(checkpoints: checkpoint.Checkpoints, init: Callable[[], records.Trai
   """
   state, host = init(), host_state.HostState()
   if checkpoints.latest is not None:
-    restored, saved = checkpoints.restore(_select_saved(state))
+    restored, saved = checkpoints.restore(_select_saved(state), _RENAMED)
     # A checkpoint of an earlier version may lack entries, or have another name for one.
     saved.setdefault("initial_eval", saved.get("before"))
     names = {f.name for f in dataclasses.fields(host_state.HostState)}
@@ -223,6 +223,8 @@ def is_due(step: int, every: int) -> bool:
   return bool(every) and step % every == 0
 
 
+# Arrays of checkpoints of earlier versions.
+_RENAMED = {"reward_std": "method_state.learner.reward_std_filter.ema"}
 _CONSTANT = ("reference", "prm_reference", "frozen_models", "frozen")
 
 

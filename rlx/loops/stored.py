@@ -8,7 +8,7 @@ A row of a file is one completion:
   group       name of the group that the row belongs to; the default is the prompt
   finish      eos, stop or length; the default is eos, for which an EOS token is added
   values      for each step, the share of right completions among those sampled after it
-  start       the same of the prompt, before the first step; read by train_prm.labels=relative
+  start       the same of the prompt, before the first step; read by train_scorer.labels=relative
   sampled     number of tokens sampled for the row, including those sampled for `values` and `start`
   label       index of the first wrong step, -1 if all are right; only for evaluation
 
@@ -148,7 +148,7 @@ def label(path: str | os.PathLike, run: build.Run, state: records.TrainState,
   try:
     prompts = run.prompts.by_id([x.group for x in completions])
   except ValueError as e:
-    raise ValueError("train_prm.labels: the group of a completion "
+    raise ValueError("train_scorer.labels: the group of a completion "
                      f"must be the id of its prompt, which names the verifier; {e}") from None
   _complete(path, len(completions), size, make)
 
@@ -161,7 +161,7 @@ def read(path: str | os.PathLike, texts: texts_lib.Texts) -> list[Completion]:
       is too long; the message names the file and the line.
   """
   path, completions = pathlib.Path(path), []
-  if not path.is_file(): raise ValueError(f"train_prm: no file {path}.")
+  if not path.is_file(): raise ValueError(f"train_scorer: no file {path}.")
   for i, row in ((i, part) for i, row in io_rows.read_lines(path) for part in _split_pair(i, row)):
     where, prompt = f"{path}:{i}", row.get("prompt")
     if prompt is None and isinstance(row.get("question"), str):
@@ -219,11 +219,11 @@ def add_labels(completions: list[Completion], texts: texts_lib.Texts,
   reads_start = kind == "relative"
   for x, columns in zip(completions, texts.step_columns([x.ids for x in completions])):
     if (n := len(x.row.get("values", ()))) != max(len(columns), 1):
-      raise ValueError(f"train_prm.rollouts: {x.row['completion']!r} has {n} values for "
+      raise ValueError(f"train_scorer.rollouts: {x.row['completion']!r} has {n} values for "
                        f"{len(columns)} steps.")
     if reads_start and "start" not in x.row:
-      raise ValueError(f"train_prm.labels={kind!r}: {x.row['completion']!r} was labelled without "
-                       "`start`, the value of its prompt; use another --workdir.")
+      raise ValueError(f"train_scorer.labels={kind!r}: {x.row['completion']!r} was labelled "
+                       "without `start`, the value of its prompt; use another --workdir.")
   completions = [x for x in completions if None not in x.row["values"]
                  and (not reads_start or x.row["start"] is not None)]
   values_BJ = best_of_n.pad([x.row["values"] for x in completions])
@@ -274,7 +274,7 @@ def limit_tokens(completions: list[Completion], tokens: int | None, *,
   order = sorted(completions, key=lambda x: place[id(x)]) if spread else completions
   spent = np.cumsum([count_sampled_tokens([x]) for x in order])
   if spent[0] > tokens:
-    raise ValueError(f"train_prm.max_sampled={tokens}: the first completion took {spent[0]}.")
+    raise ValueError(f"train_scorer.max_sampled={tokens}: the first completion took {spent[0]}.")
   return order[:int(np.searchsorted(spent, tokens, side="right"))]
 
 

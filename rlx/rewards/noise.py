@@ -1,11 +1,11 @@
 """Verifiers that err at known rates, corrections of their errors, and control rewards."""
-from typing import Literal
+from typing import Annotated, Literal
 
 import jax.numpy as jnp
 from jax import Array
 
-from rlx.core import ranges
-from rlx.core.method import method
+from rlx.core import masked, ranges
+from rlx.core.method import INITIAL, method
 
 
 @method(cancelled=tuple(
@@ -62,9 +62,9 @@ def backward(outcome_B: Array, learn_B: Array, *, false_positive: ranges.Share,
     r = (v - fp) / (1 - fp - fn)
 
   Source: Cai et al. 2025, arXiv:2510.00915. Differs from the paper: nothing known
-  of the formula, which is restated and re-derived here; the rates are options, not
-  estimated online. It is affine: an estimator that centres within the prompt
-  leaves a factor, one that divides by the prompt's std leaves nothing.
+  of the formula, which is restated and re-derived here; the rates are options. It is
+  affine: an estimator that centres within the prompt leaves a factor, one that divides
+  by the prompt's std leaves nothing.
 
   Args:
     outcome_B: verdicts of the noisy verifier; anything where learn_B is False.
@@ -97,8 +97,9 @@ def forward(outcome_B: Array, learn_B: Array, *, false_negative: ranges.Share) -
   what the verifier should reject moves the policy, and fp is not needed.
 
   Source: Cai et al. 2025, arXiv:2510.00915. Differs from the paper: nothing known
-  of the formula, which is restated and re-derived here. Use an estimator without a
-  baseline of the prompt, such as batch.reinforce: any other takes the constant off.
+  of the formula, which is restated and re-derived here; the rate is an option, that of
+  `appealed` is estimated. Use an estimator without a baseline of the prompt, such as
+  batch.reinforce: any other takes the constant off.
 
   Args: as `backward`.
   Returns:
@@ -108,6 +109,53 @@ def forward(outcome_B: Array, learn_B: Array, *, false_negative: ranges.Share) -
     Array([ 0.25, -0.75], dtype=float32)
   """
   return outcome_B - (1 - false_negative)
+
+
+@method(cancelled=(("centres", {}, "the plain verdict, but for a factor"),),
+        state=dict(rate=jnp.nan))
+def appealed(outcome_B: Array, scores_B: Array, noise_B: Array, learn_B: Array, *,
+             appeals: Annotated[float, ranges.Range(1e-3, 1)] = 0.1,
+             decay: ranges.BelowOne = 0.9, rate: Array = INITIAL
+             ) -> tuple[Array, dict[str, Array], dict[str, Array]]:
+  """PGFC with a rate of false negatives that a second verifier estimates while the policy learns.
+
+    r = forward(v, fn)        fn <- decay fn + (1 - decay) f
+    f = (n + c) / (n + m + 2 c),   n = 1/q sum_{v <= 1/2, u < q} 1[s > 1/2],   m = sum 1[v > 1/2]
+
+  n estimates how many right completions the verifier rejects, from the share q = appeals of those
+  it rejects; m are those it accepts, c = 1e-5. The average begins with the first batch that has
+  either; until then fn is 1/2.
+
+  Source: Cai et al. 2025, arXiv:2510.00915, appeals, counts and moving average. Differs from the
+  paper: its decay and its share of appeals could not be confirmed, the defaults are ours; the
+  second verifier is asked about every completion, and what it says of others is not read; a wrong
+  completion that is accepted counts as right, as fp is not estimated.
+
+  Args:
+    outcome_B: verdicts of the verifier that errs; anything where learn_B is False.
+    scores_B: of the second, the first in verifier.scores.
+    noise_B: uniform in [0, 1).
+    learn_B: bool.
+    appeals: share of the rejected completions that the second verifier is asked about.
+    decay: of the average.
+    rate: fn, state between steps; NaN before the first batch.
+  Returns:
+    rewards_B, 0 where not valid; the rate as a metric; the next state.
+  Example:
+    >>> rewards_B, _, state = noise.appealed(
+    ...     jnp.array([1., 1., 1., 0.]), jnp.ones(4), jnp.zeros(4), jnp.ones(4, bool), appeals=1.)
+    >>> rewards_B.round(2), state["rate"].round(2)
+    (Array([ 0.25,  0.25,  0.25, -0.75], dtype=float32), Array(0.25, dtype=float32))
+  """
+  is_right_B = outcome_B > 0.5
+  is_overruled_B = ~is_right_B & (noise_B < appeals) & (scores_B > 0.5)
+  rejected, accepted = (masked.total(x_B * 1.0, learn_B) for x_B in (
+      is_overruled_B / appeals, is_right_B))
+  now = (rejected + 1e-5) / (rejected + accepted + 2e-5)
+  after = jnp.where(jnp.isnan(rate), now, decay * rate + (1 - decay) * now)
+  after = jnp.where(rejected + accepted > 0, after, rate)
+  used = jnp.where(jnp.isnan(after), 0.5, after)
+  return outcome_B - (1 - used), dict(false_negative=used), dict(rate=after)
 
 
 @method(cancelled=(("centres", dict(kind="constant"), "nothing"),))

@@ -119,7 +119,7 @@ def lsc(scores_PG: Array, learn_PG: Array, *, k: ranges.Positive = 1.0,
 @method
 def ensemble(scores_BE: Array, learn_B: Array, *,
              kind: Literal["mean", "median", "min", "quantile", "uwo", "mean_minus_std",
-                           "nominal_min", "logsig_sum", "lagrange"] = "mean",
+                           "nominal_min", "logsig_sum"] = "mean",
              weight: ranges.NotNegative = 0.1, quantile: ranges.Share = 0.25,
              k: ranges.Positive = 1.0, thresholds: ranges.Numbers | None = None) -> Array:
   """One reward from an ensemble of scores.
@@ -127,18 +127,15 @@ def ensemble(scores_BE: Array, learn_B: Array, *,
     mean, median, min (WCO), quantile:  of the E scores      mean_minus_std:  mean - std
     uwo:          mean - weight var          nominal_min:  weight s_1 + (1 - weight) min
     logsig_sum:   sum_e log sigmoid(k (s_e - threshold_e))
-    lagrange:     sum_e mu_e s_e,  mu_e = sigmoid(k (threshold_e - batch mean of s_e))
 
   var and std are over the E scores, divided by E.
 
   Source: WCO and UWO, Coste et al. 2023, arXiv:2310.02743; mean, median and
   mean_minus_std, Eisenstein et al. 2023, arXiv:2312.09244; nominal_min, Yan et al.
-  2024, arXiv:2409.15360; logsig_sum, Wang et al. 2024, arXiv:2402.00742; lagrange,
-  Moskovitz et al. 2023, arXiv:2310.04373. Differs from the papers: nominal is the
-  first scorer (the paper's is the head of least predicted std); quantile, between the
-  minimum and the median, is our addition, interpolated linearly; lagrange has no
-  memory (the paper descends log-multipliers, weighs normalised advantages and gives
-  what is left of the weight to the KL term).
+  2024, arXiv:2409.15360; logsig_sum, Wang et al. 2024, arXiv:2402.00742. Differs from
+  the papers: nominal is the first scorer (the paper's is the head of least predicted
+  std); quantile, between the minimum and the median, is our addition, interpolated
+  linearly. Weights that are learned: `constrained.lagrangian`.
 
   Args:
     scores_BE: anything where learn_B is False.
@@ -146,8 +143,8 @@ def ensemble(scores_BE: Array, learn_B: Array, *,
     kind: one of the above.
     weight: of uwo (the paper's for PPO is 0.1) and nominal_min.
     quantile: which one of the scores, for quantile.
-    k: steepness of logsig_sum and lagrange, per unit of the scores.
-    thresholds: a score for each verifier, for logsig_sum and lagrange.
+    k: steepness of logsig_sum, per unit of the scores.
+    thresholds: a score for each verifier, for logsig_sum.
   Returns:
     rewards_B, 0 where not valid.
   Raises:
@@ -157,11 +154,6 @@ def ensemble(scores_BE: Array, learn_B: Array, *,
     ...                  weight=.5)
     Array([0.5], dtype=float32)
   """
-  if kind in ("logsig_sum", "lagrange"):
-    if thresholds is None or len(thresholds) != scores_BE.shape[1]:
-      raise ValueError(f"thresholds={thresholds!r}: {kind} needs {scores_BE.shape[1]}, "
-                       "one for each verifier.")
-    threshold_1E = jnp.asarray(thresholds, scores_BE.dtype)[None]
   mean_B, least_B = jnp.mean(scores_BE, axis=1), jnp.min(scores_BE, axis=1)
   if kind == "mean": return mean_B
   if kind == "median": return jnp.median(scores_BE, axis=1)
@@ -170,10 +162,11 @@ def ensemble(scores_BE: Array, learn_B: Array, *,
   if kind == "uwo": return mean_B - weight * jnp.var(scores_BE, axis=1)
   if kind == "mean_minus_std": return mean_B - jnp.std(scores_BE, axis=1)
   if kind == "nominal_min": return weight * scores_BE[:, 0] + (1 - weight) * least_B
-  if kind == "logsig_sum":
-    return jnp.sum(jax.nn.log_sigmoid(k * (scores_BE - threshold_1E)), axis=1)
-  reached_1E = masked.mean(scores_BE, learn_B[:, None], axis=0, keepdims=True)
-  return jnp.sum(jax.nn.sigmoid(k * (threshold_1E - reached_1E)) * scores_BE, axis=1)
+  if thresholds is None or len(thresholds) != scores_BE.shape[1]:
+    raise ValueError(f"thresholds={thresholds!r}: {kind} needs {scores_BE.shape[1]}, "
+                     "one for each verifier.")
+  threshold_1E = jnp.asarray(thresholds, scores_BE.dtype)[None]
+  return jnp.sum(jax.nn.log_sigmoid(k * (scores_BE - threshold_1E)), axis=1)
 
 
 @method

@@ -1,5 +1,6 @@
 """From completions to the columns of a batch that are computed on the host."""
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,14 @@ from rlx.core import fields, records, resolve, rng
 from rlx.core.options import key
 from rlx.stages import (
     collect, outcomes as outcomes_lib, sampling as sampling_lib, texts as texts_lib)
-from rlx.verifiers import items, pool
+from rlx.verifiers import pool
 
 THINNED = records.EXCLUDED.index("thinned")
+# Sections of metrics, and entries of completions.jsonl, that are not those of fields.
+SECTIONS = ("advantages", "environment", "eval", "judge", "policy", "prm", "rewards", "rollouts",
+            "seconds", "value", "verifiers")
+ENTRIES = ("advantages", "beta", "completion", "finish", "length", "log_ratio", "prompt",
+           "prompt_tokens", "step", "tokens", "turn_rewards", "turns", "verdict")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,12 +25,23 @@ class Annotated:
   rollouts: records.Rollouts   # numpy
   batch: records.Batch         # numpy
   values: dict[str, Any]       # host values without axes, which model fields read
+  logged: Sequence[fields.Field] = ()  # of which something is logged, see core/fields.py
 
-  def measure_items(self) -> dict[str, float]:
-    """{items/<name>: mean over completions} of the items that all prompts share."""
-    rows = [row for row, n in zip(self.values.get("items", ()), self.rollouts.completion_len_B)
-            if n]
-    return {f"items/{name}": mean for name, mean in items.mean_by_name(rows).items()}
+  def measure(self) -> dict[str, float]:
+    """{field/name: metric} of the fields that declare metrics, over completions with tokens."""
+    metrics: dict[str, float] = {}
+    for f in self.logged:
+      values = zip(self._get(f), self.rollouts.completion_len_B, strict=True)
+      measured = f.measure([x for x, n in values if n]) if f.measure else {}
+      metrics |= {f"{f.stem}/{name}": x for name, x in measured.items()}
+    return metrics
+
+  def show(self, b: int) -> dict[str, Any]:
+    """{field: value of row b} of the fields that declare an entry in completions.jsonl."""
+    return {f.stem: f.show(self._get(f)[b]) for f in self.logged if f.show}
+
+  def _get(self, f: fields.Field) -> Any:
+    return getattr(self.batch, f.name) if f.axes else self.values[f.name]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -48,6 +65,13 @@ class Annotate:
   seed: int = key("seed")
   max_error_rate: float = key("verifier.max_error_rate")
 
+  def __post_init__(self) -> None:
+    """Refuses a field whose metrics or entries would be taken for others."""
+    for f in self.planned:
+      if (f.measure and f.stem in SECTIONS) or (f.show and f.stem in ENTRIES):
+        raise ValueError(f"{f.name}: {f.stem!r} stands for something else in the metrics or in "
+                         "completions.jsonl; give the field another name.")
+
   def __call__(self, state: records.TrainState, collected: collect.Collected) -> Annotated:
     self.outcomes.hold(state)
     prompts, rollouts, reward_B, excluded_B, texts = collected
@@ -66,7 +90,8 @@ class Annotate:
     keep_B = np.ravel(self.select(batch))
     excluded_B = np.where((batch.excluded_B == 0) & ~keep_B, THINNED, batch.excluded_B)
     return Annotated(rollouts, batch.replace(excluded_B=excluded_B.astype(np.int8)),
-                     {f.name: values[f.name] for f in hosted if not f.axes})
+                     {f.name: values[f.name] for f in hosted if not f.axes},
+                     [f for f in hosted if f.is_logged])
 
   def _reward_greedy(self, state: records.TrainState, prompts: list[records.Prompt]) -> np.ndarray:
     """Rewards of the policy's greedy completions of the prompts."""

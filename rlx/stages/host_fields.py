@@ -156,7 +156,7 @@ def step_rewards_BTZ(step_columns: Ids, prompts: Prompts, texts: Sequence[str], 
 
 @field(None, options=dict(verifier="verifier.by_item", max_items="verifier.max_items",
                           max_error_rate="verifier.max_error_rate"),
-       needs={"verifier.by_item": None})
+       needs={"verifier.by_item": None}, measure=items_lib.mean_by_name, show=items_lib.show)
 def items(prompts: Prompts, texts: Sequence[str], verify_lists: Verify, *, verifier: str,
           max_items: int, max_error_rate: float) -> Items:
   """For each completion, the items of its verdict: name, weight and value; NaN: could not tell.

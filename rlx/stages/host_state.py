@@ -12,4 +12,4 @@ class HostState:
   seconds_before: float | None = None  # run time before the last restart
   rehearsed: dict[str, list[int]] | None = None  # prompt id -> token ids, see Collect.find_solved
   prompts: dict | None = None      # state of the prompt iterator
-  training_tokens: int = 0         # tokens that a PRM was trained on (loops/train_prm.py)
+  training_tokens: int = 0         # tokens that a PRM was trained on (loops/train_scorer.py)

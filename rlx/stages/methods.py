@@ -1,5 +1,6 @@
 """The functions that a config names, and the fields that they read."""
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ class Methods:
   prm_beta: schedule.Schedule
   select_completions: resolve.Method  # Batch -> keep_PG
   filter_groups: resolve.Method  # Batch -> keep_P
-  reward_std_filter: resolve.UserFunction | None  # (rewards_PG, learn_PG, ema, step) -> keep_P, ema
+  reward_std_filter: resolve.Method | None  # (rewards_PG, learn_PG, step) -> keep_P
   budget: Budget | None        # completions that a second pass adds; None is off
   anneal: Anneal
   has_kl_reward: bool
@@ -58,6 +59,27 @@ class Methods:
                 "learner.token_weight": self.token_weight,
                 "rollouts.select_completions": self.select_completions}
     return {key: fn for key, fn in readers.items() if fn}
+
+  def list_stateful(self) -> dict[str, resolve.Method]:
+    """{config key: method} of the methods that keep state between steps."""
+    methods = self.readers() | {"learner.reward_std_filter": self.reward_std_filter}
+    return {key: fn for key, fn in methods.items() if fn and getattr(fn, "state", None)}
+
+  def make_state(self, sizes: Mapping[str, int]) -> dict[str, dict[str, np.ndarray]] | None:
+    """{config key: {name: array}} of what methods keep between steps, as it starts; None: nothing.
+
+    Args:
+      sizes: {axis letter: size}.
+    Raises:
+      ValueError: as `method.make_state`; the message begins with the key.
+    """
+    made = {}
+    for key, fn in self.list_stateful().items():
+      try:
+        made[key] = fn.make_state(sizes)
+      except ValueError as e:
+        raise ValueError(f"{key}.{e}") from None
+    return made or None
 
   def needs(self, field: str) -> bool:
     """Whether a reader reads this field of the batch."""

@@ -18,6 +18,7 @@ class Placed:
   plan: passes_lib.Planner
   values: dict[str, Any]       # host values without axes, which model fields read
   passes: passes_lib.Passes | None = None  # set by the stage `score`
+  method_state: Any = None     # of TrainState after this step, set by `rewards_advantages`
 
   @property
   def host(self) -> records.Rollouts:

@@ -13,6 +13,7 @@ from rlx.losses import diagnostics, divergence
 from rlx.stages import methods as methods_lib, place
 
 Terms = dict[str, jax.Array]  # By reward term, or "total".
+State = dict[str, dict[str, jax.Array]]  # {config key of a method: {name: value}}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,46 +31,62 @@ class RewardsAdvantages:
   kl_kind: divergence.Kind
 
   def __call__(self, state: records.TrainState, placed: place.Placed) -> tuple[place.Placed, dict]:
-    """(placed with advantages, metrics) of a batch with log-probs."""
-    batch, metrics = self.compute_from_batch(state, placed.batch)
-    return placed.replace(batch=batch), metrics
+    """(placed with advantages and the methods' next state, metrics) of a batch with log-probs."""
+    batch, metrics, method_state = self.compute(state, placed.batch)
+    return placed.replace(batch=batch, method_state=method_state), metrics
 
   def compute_from_batch(self, state: records.TrainState,
                          batch: records.Batch) -> tuple[records.Batch, dict]:
-    """The same for a Batch; of the state it reads kl_coef, step and reward_std."""
-    running = (state.reward_std,) if self.methods.reward_std_filter else ()
-    return self._program(state.kl_coef, state.step, batch, *running)
+    """(batch, metrics) of `compute`."""
+    return self.compute(state, batch)[:2]
+
+  def compute(self, state: records.TrainState, batch: records.Batch) -> tuple[
+      records.Batch, dict, State | None]:
+    """(batch with advantages, metrics, next method_state).
+
+    Of the state it reads kl_coef, step and, if methods have state, method_state.
+    """
+    before = state.method_state if self.methods.list_stateful() else None
+    return self._program(state.kl_coef, state.step, batch, before)
 
   @functools.cached_property
   def _program(self) -> jax.stages.Wrapped:
     return jax.jit(self._compute)
 
   def _compute(self, kl_coef: jax.Array, step: Any, batch: records.Batch,
-               *running: jax.Array) -> tuple[records.Batch, dict[str, Any]]:
-    methods = self.methods
-    measured = {name: resolve.split_metrics(fn(batch)) for name, (_, fn) in methods.rewards.items()}
+               before: State | None) -> tuple[records.Batch, dict[str, Any], State | None]:
+    methods, stateful, after = self.methods, self.methods.list_stateful(), {}
+    def call(key: str, fn: Any, *args: Any) -> tuple[jax.Array, dict[str, Any]]:
+      if key not in stateful: return resolve.split_metrics(fn(*args))
+      assert before is not None
+      value, metrics, after[key] = resolve.split(fn(*args, **before[key]))
+      return value, metrics
+    measured = {name: call(f"rewards.{name}", fn, batch)
+                for name, (_, fn) in methods.rewards.items()}
     rewards = {name: reward for name, (reward, _) in measured.items()}
     reward_metrics = _method_metrics("rewards", measured, batch)
     coefs = {name: coef(step) for name, (coef, _) in methods.rewards.items()}
     row_metrics: dict[str, jax.Array] = {}
     if methods.reward_std_filter:
-      batch, row_metrics = _filter_groups(
-          methods.reward_std_filter, rewards, coefs, batch, running[0], step)
+      keep = functools.partial(call, "learner.reward_std_filter", functools.partial(
+          methods.reward_std_filter.fn, **methods.reward_std_filter.options))
+      batch, row_metrics = _filter_groups(keep, rewards, coefs, batch, step)
     row_metrics |= count_excluded(batch)
     if methods.has_kl_reward:
       rewards["kl"] = -divergence.estimate(
           batch.old_logps_BT, batch.ref_logps_BT, batch.learn_BT, kind=self.kl_kind)
       coefs["kl"] = kl_coef
     learn_BT = batch.learn_BT
+    estimate = lambda name, r: call(f"advantages.{name}", functools.partial(
+        combine.estimate, r, batch, *methods.estimators[name]))
     if "total" in methods.estimators:
       total_BT = sum(coefs[name] * combine.place(r, learn_BT) for name, r in rewards.items())
-      measured = dict(total=combine.estimate(total_BT, batch, *methods.estimators["total"]))
+      measured = dict(total=estimate("total", total_BT))
       parts = estimates = dict(total=measured["total"][0])
     else:
       # Coefficients multiply the estimates, because an estimator that divides by the standard
       # deviation of the rewards would cancel a factor of the rewards.
-      measured = {name: combine.estimate(r, batch, *methods.estimators[name])
-                  for name, r in rewards.items()}
+      measured = {name: estimate(name, r) for name, r in rewards.items()}
       estimates = {name: estimate for name, (estimate, _) in measured.items()}
       parts = {name: coefs[name] * estimate for name, estimate in estimates.items()}
     advantages_BT = masked.where_valid(sum(parts.values()), learn_BT)
@@ -82,7 +99,7 @@ class RewardsAdvantages:
           if self.whiten_signal_only else learn_BT)
     metrics = _reward_metrics(rewards, coefs, parts, batch) | row_metrics | reward_metrics
     metrics |= _method_metrics("advantages", measured, batch)
-    return batch.replace(advantages_BT=advantages_BT), metrics
+    return batch.replace(advantages_BT=advantages_BT), metrics, after or None
 
 
 def count_excluded(batch: records.Batch) -> dict[str, jax.Array]:
@@ -110,17 +127,17 @@ def _method_metrics(stage: str, measured: dict[str, tuple[Any, dict]],
 
 
 def _filter_groups(keep: resolve.UserFunction, rewards: Terms, coefs: Terms, batch: records.Batch,
-                   ema: jax.Array, step: Any) -> tuple[records.Batch, dict[str, jax.Array]]:
-  """(batch, metrics): excludes the groups that learner.reward_std_filter does not keep."""
+                   step: Any) -> tuple[records.Batch, dict[str, jax.Array]]:
+  """(batch, metrics): excludes the groups that `keep`, learner.reward_std_filter, does not keep."""
   rewards_B = jnp.asarray(sum(
       coefs[name] * (r if r.ndim == 1 else masked.total(r, batch.learn_BT, axis=1))
       for name, r in rewards.items()))
-  keep_P, ema = keep(rewards_B.reshape(-1, batch.group), batch.learn_PG, ema, step)
+  keep_P, metrics = keep(rewards_B.reshape(-1, batch.group), batch.learn_PG, step)
   left_out_B = batch.learn_B & ~jnp.repeat(keep_P, batch.group)
   excluded_B = jnp.where(left_out_B, records.EXCLUDED.index("filtered"),
                          getattr(batch, "excluded_B", jnp.zeros(left_out_B.shape, jnp.int8)))
   return (batch.replace(excluded_B=excluded_B.astype(jnp.int8)),
-          {"rewards/std_ema": ema, "rewards/kept": keep_P.mean()})
+          {f"rewards/{name}": x for name, x in metrics.items()} | {"rewards/kept": keep_P.mean()})
 
 
 def _reward_metrics(rewards: Terms, coefs: Terms, parts: Terms,

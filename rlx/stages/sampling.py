@@ -38,7 +38,7 @@ class Options:
   decoding: dict[str, Any]                          # keyword arguments of decoding.next_token
   evaluation: Mapping[str, Rule]                    # of held-out prompts, "", and of eval.sets
   slots: int | None = key("rollouts.slots")
-  step_rollouts: int = key("train_prm.step_rollouts")
+  step_rollouts: int = key("train_scorer.step_rollouts")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -116,7 +116,7 @@ class Sampling:
     train, baseline: `first_pass` completions of each prompt, and one greedy completion.
     greedy, sampled: one and eval.samples completions of each held-out prompt.
     sets: {name: {"greedy", "sampled"}: Sampler} of eval.sets.
-    after_steps: train_prm.step_rollouts completions of prompts that are given as tokens.
+    after_steps: train_scorer.step_rollouts completions of prompts that are given as tokens.
     device_bytes: memory of a device, which limits the slots; None: unknown.
   """
   train: Sampler

@@ -171,7 +171,7 @@ def _run_source(workdir, name, is_peft):
   if not trained:
     raise ValueError(f"model={name!r}: the run of source={str(workdir)!r} has no such model.")
   if any(path.startswith("value.") for path in trained):
-    raise ValueError(f"model={name!r}: it has a head for scores (train_prm.labels); the run has "
+    raise ValueError(f"model={name!r}: it has a head for scores (train_scorer.labels); the run has "
                      f"written it to {workdir / 'scorer'}, which is such a model.")
   key = "prm.path" if name == "prm" and c["prm.path"] is not None else "model.path"
   path = c[key]

@@ -444,9 +444,9 @@ def prm_ranks(score_PG, outcome_PG):
   """
   if score_PG is None:
     return ("ok", "the PRM starts as its reference and ranks nothing yet; train it first with rlx "
-            "train_prm, see docs/prime.md")
+            "train_scorer, see docs/prime.md")
   if not np.any(score_PG):
-    return ("warning", "the PRM of prm.path equals its reference", "train it (rlx train_prm)")
+    return ("warning", "the PRM of prm.path equals its reference", "train it (rlx train_scorer)")
   # Completions without a verdict are on neither side.
   sides_P = [(s_G[o_G > 0.5], s_G[o_G <= 0.5]) for s_G, o_G in zip(score_PG, outcome_PG)]
   pairs = sum(len(right) * len(wrong) for right, wrong in sides_P)
@@ -459,7 +459,7 @@ def prm_ranks(score_PG, outcome_PG):
            "error" if share["mean"] <= 0.5 and share["high"] < RANKED else "warning")
   return (level, "it ranks {mean:.3f} [{low:.3f}, {high:.3f}] of ".format(**share)
           + f"{pairs} pairs right; the PRMs that helped had 0.71 and more, one that did harm 0.46",
-          "train the PRM on more completions of this policy (rlx train_prm), see docs/prime.md")
+          "train the PRM on more completions of this policy (rlx train_scorer), see docs/prime.md")
 
 
 @check("steps have own rewards")

@@ -100,7 +100,7 @@ def header(config: dict, versions: dict, done: int, summary: dict) -> list[tuple
 
 def accuracy(lines: list[dict], summary: dict) -> list[tuple]:
   """Returns [(greedy or sampled, accuracy before, after)] on the held-out prompts."""
-  if "after" in summary:  # The summary of train_prm has no accuracies.
+  if "after" in summary:  # The summary of train_scorer has no accuracies.
     return [(name, *(report_lib.format_interval(summary[when][name])
                      for when in ("before", "after"))) for name in summary["after"]]
   return [(name, *(f"{l[f'eval/{name}']:.3f} (step {l['step']})" for l in (seen[0], seen[-1])))

@@ -139,6 +139,12 @@ def find_row_problem(row: dict) -> str | None:
   return None if isinstance(row.get("veto", False), bool) else "veto: true or false"
 
 
+def show(row: Sequence[Item]) -> list[dict[str, Any]]:
+  """The items of a completion as in completions.jsonl, where an unknown value is None."""
+  return [dict(name=x.name, weight=x.weight, value=None if math.isnan(x.value) else x.value)
+          for x in row]
+
+
 def mean_by_name(rows: Sequence[Sequence[Item]]) -> dict[str, float]:
   """{name: mean of the known values} of the first 16 names that all rows have."""
   if not rows: return {}

@@ -20,17 +20,18 @@ MEAN = (.5**.5 + .1 * .5**.5) / 4
     (10, nan, [1, 1, 1, 1], MEAN),
 ])
 def test_ema_std(step, ema, kept, expected):
-  keep_P, next_ema = jax.jit(reward_std_filter.running_mean)(REWARDS, VALID, np.float32(ema), step)
+  keep_P, metrics, state = jax.jit(reward_std_filter.running_mean)(
+      REWARDS, VALID, step, ema=np.float32(ema))
   assert keep_P.tolist() == [bool(k) for k in kept]
-  np.testing.assert_allclose(next_ema, expected, rtol=1e-6)
+  np.testing.assert_allclose([state["ema"], metrics["std_ema"]], expected, rtol=1e-6)
 
 
 def test_a_mean_of_zero_keeps_all():
-  keep_P, ema = reward_std_filter.running_mean(
-      np.ones((2, 3)), np.ones((2, 3), bool), np.float32(0), 20)
-  assert keep_P.all() and ema == 0
+  keep_P, _, state = reward_std_filter.running_mean(
+      np.ones((2, 3)), np.ones((2, 3), bool), 20, ema=np.float32(0))
+  assert keep_P.all() and state["ema"] == 0
 
 
 def test_the_mean_is_known_before_it_filters():
   with pytest.raises(ValueError, match="filter_from=4: must be >= start=5"):
-    reward_std_filter.running_mean(REWARDS, VALID, np.float32(0), 0, start=5, filter_from=4)
+    reward_std_filter.running_mean(REWARDS, VALID, 0, start=5, filter_from=4)

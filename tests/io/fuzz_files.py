@@ -199,7 +199,7 @@ def start_rows(folder):
 
 
 def load_rows(folder):
-  """The prompts as a run reads them, and completions as train_prm does."""
+  """The prompts as a run reads them, and completions as train_scorer does."""
   c = base.get_config()
   c.prompts.source, c.prompts.dataset = f"jsonl:{folder / 'rows.jsonl'}", "jsonl"
   c.prompts.columns = dict(meta=("level", "tests"))

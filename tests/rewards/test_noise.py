@@ -54,3 +54,25 @@ def test_corrected_verdicts_are_unbiased():
 def test_refuses_a_channel_that_tells_nothing():
   with pytest.raises(ValueError, match="false_positive=0.5, false_negative=0.5: their sum"):
     noise.backward(NOISE_PG[0], VALID_PG[0], false_positive=.5, false_negative=.5)
+
+
+def test_appealed_estimates_how_many_right_completions_are_rejected():
+  """Two accepted; of three rejected and appealed two are right; the others are not read."""
+  nan = np.nan
+  outcome_B = np.float32([1, .6, 0, .5, .2, 0, nan, nan])
+  scores_B = np.float32([0, 1, 1, .9, .1, 1, nan, 1])   # The second verdict of rejected ones.
+  noise_B = np.float32([0, 0, .1, .4, .4, .6, .1, .1])  # Below 1/2: appealed.
+  learn_B = ~np.isnan(outcome_B)
+  now = 4 / 6  # Two appealed ones stand for four.
+  for before, after in ((nan, now), (.2, .75 * .2 + .25 * now)):
+    rewards_B, metrics, state = noise.appealed(outcome_B, scores_B, noise_B, learn_B, appeals=.5,
+                                               decay=.75, rate=np.float32(before))
+    np.testing.assert_allclose([state["rate"], metrics["false_negative"]], after, rtol=1e-4)
+    np.testing.assert_allclose(rewards_B, [*outcome_B[:6] - (1 - after), 0, 0], rtol=1e-4)
+  for before, used in ((nan, .5), (.2, .2)):  # None is right by either verdict: the rate stays.
+    rewards_B, metrics, state = noise.appealed(
+        outcome_B, np.zeros(8, np.float32), noise_B, learn_B & (outcome_B <= .5), appeals=.5,
+        rate=np.float32(before))
+    np.testing.assert_array_equal(state["rate"], np.float32(before))
+    assert metrics["false_negative"] == np.float32(used)
+    np.testing.assert_allclose(rewards_B[2:6], outcome_B[2:6] - (1 - used), rtol=1e-5)

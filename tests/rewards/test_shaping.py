@@ -57,11 +57,6 @@ def test_lsc_saturates_above_the_quantile():
     (dict(kind="quantile", quantile=.25), [.3, .6]),  # Halfway between .2 and .4.
     (dict(kind="logsig_sum", k=2., thresholds=(.4, .2, .9)),
      [3 * np.log(.5), np.log(sigmoid([.4, .8, -.6])).sum()]),
-    # Batch means .5, .4, .75 without the last row: the first is at its threshold, the
-    # second .4 below, the third .75 above.
-    (dict(kind="lagrange", k=2., thresholds=(.5, .8, .0)),
-     [.4 * .5 + .2 * sigmoid(.8) + .9 * sigmoid(-1.5),
-      .6 * (.5 + sigmoid(.8) + sigmoid(-1.5))]),
 ], ids=lambda o: o.get("kind", "mean") if isinstance(o, dict) else "")
 def test_ensemble(options, expected):
   scores_BE = np.array([[.4, .2, .9], [.6, .6, .6], [nan] * 3])
@@ -83,8 +78,8 @@ def test_stratified_ranks_within_a_verdict_and_never_across():
 
 
 @pytest.mark.parametrize("call, message", [
-    (lambda: shaping.ensemble(np.ones((2, 3)), np.ones(2, bool), kind="lagrange"),
-     "thresholds=None: lagrange needs 3, one for each"),
+    (lambda: shaping.ensemble(np.ones((2, 3)), np.ones(2, bool), kind="logsig_sum"),
+     "thresholds=None: logsig_sum needs 3, one for each"),
     (lambda: shaping.ensemble(np.ones((2, 3)), np.ones(2, bool), kind="logsig_sum",
                              thresholds=(1, 2)), r"thresholds=\(1, 2\): logsig_sum needs 3")])
 def test_refuses(call, message):

@@ -77,9 +77,11 @@ def test_items_are_padded_and_what_is_unknown_does_not_learn():
   assert records.Batch(action_BT=np.ones((7, 1), bool), outcome_B=np.ones(7)).learn_B.all()
   # Of the names that all completions have, of those that have tokens.
   annotated = annotate.Annotated(types.SimpleNamespace(completion_len_B=np.array([1, 0, 1, 0])),
-                                 None, dict(items=of[:4]))
-  assert annotated.measure_items() == {
+                                 None, dict(items=of[:4]), [host_fields.items.field])
+  assert annotated.measure() == {
       "items/dose": 1, "items/fault": 0, "items/cites": 1, "items/warns": 1}
+  assert annotated.show(2)["items"][:2] == [dict(name="dose", weight=2.0, value=None),
+                                            dict(name="fault", weight=-1.0, value=None)]
   assert items.mean_by_name(of) == items.mean_by_name([]) == {}
   many = [[items.Item(f"{i}", 1.0, 1.0) for i in range(40)]] * 2
   assert len(items.mean_by_name(many)) == 16

@@ -20,7 +20,8 @@ import numpy as np
 import optax
 
 from experiments.claims.environments import learn
-from rlx.build import keys, methods as build_methods, plan as plan_lib, updates
+from rlx.build import (
+    keys, methods as build_methods, plan as plan_lib, run as build_run, updates)
 from rlx.core import masked, records, resolve
 from rlx.learner import reference as reference_lib
 from rlx.losses import value as value_loss
@@ -158,7 +159,7 @@ class _State(NamedTuple):
   value: tuple            # (value_PN, optimizer state)
   kl_reference_PNV: jax.Array
   stale_PNV: jax.Array    # The logits of the sampler.
-  reward_std: jax.Array   # The average of learner.reward_std_filter.
+  method_state: Any       # What methods keep between steps.
 
 
 class Environment(NamedTuple):
@@ -220,6 +221,9 @@ def train(c, tree, environment, *, seeds, lr, steps, prm_lr=1.0, optimizer=optax
   """
   methods = build_methods.resolve_methods(c)
   step, losses = _step(c, methods, tree), _losses(c, methods, tree)
+  method_state = methods.make_state(build_run.sizes_of(c).axes | dict(
+      P=tree.prompts, G=c.rollouts.per_prompt, B=tree.prompts * c.rollouts.per_prompt,
+      T=tree.length))
 
   @jax.jit
   @jax.vmap
@@ -232,7 +236,7 @@ def train(c, tree, environment, *, seeds, lr, steps, prm_lr=1.0, optimizer=optax
     state = _State(**{name: (table, transforms[name].init(table))
                       for name, table in tables.items()},
                    kl_reference_PNV=env.start, stale_PNV=env.start,
-                   reward_std=jnp.float32(jnp.nan))
+                   method_state=method_state)
     state, history = jax.lax.scan(
         lambda state, x: (step(env, learn_by, state, *x), env.measure(state.policy[0])),
         state, (jnp.arange(steps), jax.random.split(key, steps)))
@@ -273,7 +277,7 @@ def _losses(c, methods, tree):
 
 def _step(c, methods, tree):
   """Returns one step of training, (Environment, {table: update}, _State, i, key) -> _State."""
-  advantage = updates.rewards_advantages_of(c, methods).compute_from_batch
+  advantage = updates.rewards_advantages_of(c, methods).compute
   excluded_of = _excluded(c, methods)
   _, before = map(dict, plan_lib.find_statistics(c, methods))
   group = c.rollouts.per_prompt
@@ -300,13 +304,12 @@ def _step(c, methods, tree):
     if methods.needs("prm_logps_BT"):
       prm, scored = _scored_by_prm(c, methods.prm_beta(i), env.start, state.policy[0],
                                    learn["prm"], prm, scored, batch)
-    scored, metrics = advantage(types.SimpleNamespace(
-        kl_coef=jnp.float32(c.kl.coef), reward_std=state.reward_std, step=i), scored)
+    scored, _, method_state = advantage(types.SimpleNamespace(
+        kl_coef=jnp.float32(c.kl.coef), method_state=state.method_state, step=i), scored)
     if methods.value_terms: value = learn["value"](*value, (scored, batch))
     policy, _ = jax.lax.scan(lambda policy, _: (learn["policy"](*policy, (scored, batch)), None),
                              state.policy, length=c.learner.epochs)
-    state = _State(policy, prm, value, state.kl_reference_PNV, stale_PNV,
-                   metrics.get("rewards/std_ema", state.reward_std))
+    state = _State(policy, prm, value, state.kl_reference_PNV, stale_PNV, method_state)
     if not c.kl.sync_every: return state
     return jax.lax.cond((i + 1) % c.kl.sync_every == 0, functools.partial(_synced, c),
                         lambda same: same, state)

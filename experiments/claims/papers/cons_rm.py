@@ -3,8 +3,8 @@ about one third and bad beyond it, and the initial policy is below that. The exa
 are drawn from the seed, and the scores are shifted so that the limits coincide with the
 thresholds of the config.
 
-The arms are the config and fixed weights; the gold score at the end is compared. The
-paper's search for thresholds on the gold score is left out.
+The arms are the config, and fixed weights with a KL penalty; the gold score at the end is
+compared. The paper's search for thresholds on the gold score is left out.
 """
 import jax.numpy as jnp
 
@@ -15,7 +15,8 @@ MEASURE = "gold score at the end with a threshold for each proxy minus that with
 MARGIN, RATE = 0.02, 10.0
 FIRST = ("confirmed",
          "the scores were not shifted to fit the config's thresholds; it was taken "
-         "to follow from the formula until rates were tuned")
+         "to follow from the formula until rates were tuned; then the weights had no memory, and "
+         "the check was underpowered")
 TREE = tabular.Tree(prompts=2, vocab=8, length=3)
 
 
@@ -37,5 +38,6 @@ def arms():
   c = cons_rm.get_config()
   fixed = dict(name="shaping.ensemble", coef=1.0, kind="mean")
   return tabular.arms(
-      {"thresholds": c, "fixed weights": tabular.changed(c, rewards__outcome=fixed)},
+      {"thresholds": c, "fixed weights": tabular.changed(
+          c, rewards__outcome=fixed, kl__coef=0.01, kl__place="reward", kl__kind="k1")},
       TREE, environment, "gold", steps=300)

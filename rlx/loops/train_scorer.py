@@ -1,12 +1,12 @@
 """Trains a PRM on stored completions: an implicit PRM on verdicts, or one with a head on labels.
 
-  rlx train_prm papers/implicit_prm workdir=/tmp/rlx/implicit
-  rlx train_prm papers/implicit_prm workdir=/tmp/rlx/hard train_prm.labels=hard
-  rlx train_prm papers/implicit_prm workdir=/tmp/rlx/pairs train_prm.labels=outcome \\
-      train_prm.loss.name=reward_model.bradley_terry
+  rlx train_scorer papers/implicit_prm workdir=/tmp/rlx/implicit
+  rlx train_scorer papers/implicit_prm workdir=/tmp/rlx/hard train_scorer.labels=hard
+  rlx train_scorer papers/implicit_prm workdir=/tmp/rlx/pairs train_scorer.labels=outcome \\
+      train_scorer.loss.name=reward_model.bradley_terry
 
 A model with a head is written to <workdir>/scorer, which `scorers.NAME.path` of a run reads.
-If train_prm.rollouts or train_prm.held_out names no file, the policy samples these
+If train_scorer.rollouts or train_scorer.held_out names no file, the policy samples these
 completions into the workdir. The same command with the same workdir resumes the run.
 rlx.tools.evaluate and rlx.tools.convert read the checkpoints.
 """
@@ -33,15 +33,15 @@ from rlx.stages import annotate, collect, place
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
   """The config values that only this loop needs."""
-  labels: str | None = key("train_prm.labels")
+  labels: str | None = key("train_scorer.labels")
   model_path: str = key("model.path")
   prm_path: str | None = key("prm.path")
   param_dtype: str = key("model.param_dtype")
-  rollouts: str | None = key("train_prm.rollouts")
-  held_out: str | None = key("train_prm.held_out")
-  prompts: int = key("train_prm.prompts")
-  step_rollouts: int = key("train_prm.step_rollouts")
-  max_sampled: int | None = key("train_prm.max_sampled")
+  rollouts: str | None = key("train_scorer.rollouts")
+  held_out: str | None = key("train_scorer.held_out")
+  prompts: int = key("train_scorer.prompts")
+  step_rollouts: int = key("train_scorer.step_rollouts")
+  max_sampled: int | None = key("train_scorer.max_sampled")
   loss: str = key("prm.loss.name")
   prm_sets: tuple = key("eval.prm_sets")
   eval_every: int = key("eval.every")

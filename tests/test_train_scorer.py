@@ -12,7 +12,7 @@ from rlx import build
 from rlx.core import records, rng
 from rlx.evals import best_of_n
 from rlx.io import curves, metrics as io_metrics, weights
-from rlx.loops import prm_sets, rl, stored, train_prm
+from rlx.loops import prm_sets, rl, stored, train_scorer
 from rlx.stages import host_fields
 from rlx.tools import evaluate
 from tests import stages, tiny
@@ -33,7 +33,7 @@ def config_of(**changes):
 def implicit(tmp_path_factory):
   """(workdir, summary, built run, last state) of a trained implicit PRM."""
   workdir, run = tmp_path_factory.mktemp("implicit"), tiny.build_run(config_of(), learns="prm")
-  with tiny.building(run): summary = train_prm.train(config_of(), workdir)
+  with tiny.building(run): summary = train_scorer.train(config_of(), workdir)
   return workdir, summary, run, tiny.restored(run, workdir)[0]
 
 
@@ -58,13 +58,13 @@ def test_stored_files_and_a_resume_give_the_same_bits(implicit, tmp_path, monkey
   """From another's files, one step and one more; and without any prompts."""
   workdir, summary, _, state = implicit
   monkeypatch.setattr(curves, "draw_at_k", lambda *_: None)
-  changes = dict(train_prm__rollouts=str(workdir / "rollouts.jsonl"),
-                 train_prm__held_out=str(workdir / "held_out.jsonl"),
+  changes = dict(train_scorer__rollouts=str(workdir / "rollouts.jsonl"),
+                 train_scorer__held_out=str(workdir / "held_out.jsonl"),
                  prompts__source="jsonl:/nowhere", prompts__options={})
   run = tiny.build_run(config_of(**changes), learns="prm")
   with tiny.building(run):
-    train_prm.train(config_of(**changes, steps=1), tmp_path)
-    again = train_prm.train(config_of(**changes), tmp_path)
+    train_scorer.train(config_of(**changes, steps=1), tmp_path)
+    again = train_scorer.train(config_of(**changes), tmp_path)
   tiny.assert_equal_trees(tiny.restored(run, tmp_path)[0].prm, state.prm)
   timeless = lambda s: {k: v for k, v in s.items() if k != "seconds"}
   np.testing.assert_equal(timeless(again), timeless(summary))
@@ -114,10 +114,11 @@ def test_step_rewards_add_up_to_the_log_ratio_with_eos(implicit):
 def test_a_head_learns_labels_made_by_going_on_from_each_step(implicit, tmp_path, monkeypatch):
   workdir, *_ = implicit
   monkeypatch.setattr(curves, "draw_at_k", lambda *_: None)
-  changes = dict(train_prm__labels="soft", train_prm__held_out=str(workdir / "held_out.jsonl"),
-                 train_prm__rollouts=str(workdir / "rollouts.jsonl"))
+  changes = dict(train_scorer__labels="soft",
+                 train_scorer__held_out=str(workdir / "held_out.jsonl"),
+                 train_scorer__rollouts=str(workdir / "rollouts.jsonl"))
   run = tiny.build_run(config_of(**changes), learns="prm")
-  with tiny.building(run): summary = train_prm.train(config_of(**changes), tmp_path)
+  with tiny.building(run): summary = train_scorer.train(config_of(**changes), tmp_path)
   rows = [json.loads(l) for l in (tmp_path / "labelled.jsonl").read_text().splitlines()]
   for row in rows:
     steps = row["completion"].count(";") + 1
@@ -155,13 +156,13 @@ def test_a_head_learns_labels_made_by_going_on_from_each_step(implicit, tmp_path
     assert spent[1:] == [row["sampled"] for row in rows if row["group"] == part[0]["group"]][1:]
   assert starts[0]["sampled"] > rows[0]["sampled"]
 
-  with pytest.raises(ValueError, match="train_prm.labels='soft': None; the rewards of"):
-    rl.train(config_of(train_prm__labels="soft"), tmp_path / "rl")
+  with pytest.raises(ValueError, match="train_scorer.labels='soft': None; the rewards of"):
+    rl.train(config_of(train_scorer__labels="soft"), tmp_path / "rl")
 
 
 def test_balanced_classes_have_half_of_the_loss_each(implicit):
   workdir, *_ = implicit
-  run = tiny.build_run(config_of(train_prm__labels="hard", train_prm__balanced=True,
+  run = tiny.build_run(config_of(train_scorer__labels="hard", train_scorer__balanced=True,
                                  prm__microbatches=2), learns="prm")
   completions = stored.read(workdir / "rollouts.jsonl", run.texts)
   steps = run.texts.step_columns([x.ids for x in completions])
@@ -172,7 +173,8 @@ def test_balanced_classes_have_half_of_the_loss_each(implicit):
       for i, (x, columns) in enumerate(zip(completions, steps))])
   rollouts, outcome_B, labels_BT = stored.batch(groups, 0, run)
   state, stage = run.init(), run.update_prm
-  placed = train_prm._place(run, state, stages.annotate(run, state, rollouts, outcome_B), labels_BT)
+  placed = train_scorer._place(run, state, stages.annotate(run, state, rollouts, outcome_B),
+                               labels_BT)
   part = next(stage.learner.make_minibatches(placed))
 
   def gradient(stage, cuts):
@@ -195,19 +197,20 @@ def test_balanced_classes_have_half_of_the_loss_each(implicit):
 
 @pytest.mark.parametrize("changes, message", [
     (dict(prm__order="none"), "prm.order='none': single, double or reverse"),
-    (dict(train_prm__labels="firm"), "train_prm.labels='firm': one of \\('hard'"),
-    (dict(train_prm__balanced=True), "train_prm.balanced=True: False without train_prm.labels"),
-    (dict(train_prm__labels="soft", train_prm__loss=dict(name="reward_model.bradley_terry")),
-     "train_prm.labels='soft': outcome with train_prm.loss.name='reward_model.bradley_terry'"),
-    (dict(train_prm__labels="outcome", train_prm__loss=dict(name="policy.ppo_clip")),
-     "train_prm.loss.name='policy.ppo_clip': a loss of scores"),
-    (dict(train_prm__prompts=0), "train_prm.prompts=0: a whole number from 1"),
+    (dict(train_scorer__labels="firm"), "train_scorer.labels='firm': one of \\('hard'"),
+    (dict(train_scorer__balanced=True),
+     "train_scorer.balanced=True: False without train_scorer.labels"),
+    (dict(train_scorer__labels="soft", train_scorer__loss=dict(name="reward_model.bradley_terry")),
+     "train_scorer.labels='soft': outcome with train_scorer.loss.name='reward_model.bradley_terry'"),
+    (dict(train_scorer__labels="outcome", train_scorer__loss=dict(name="policy.ppo_clip")),
+     "train_scorer.loss.name='policy.ppo_clip': a loss of scores"),
+    (dict(train_scorer__prompts=0), "train_scorer.prompts=0: a whole number from 1"),
     (dict(eval__prm_sets=("chain.step",)), "eval.prm_sets.name='chain.step': rlx/verifiers"),
     (dict(rollouts__step_separator=None), "rollouts.step_separator=None: .*needs it"),
 ], ids=str)
 def test_refuses_in_one_line(changes, message, tmp_path):
   with pytest.raises(ValueError, match=message) as e:
-    train_prm.train(config_of(**changes), tmp_path)
+    train_scorer.train(config_of(**changes), tmp_path)
   assert "\n" not in str(e.value)
 
 
@@ -222,9 +225,10 @@ def test_a_head_learns_verdicts_at_the_end_and_is_read_as_a_scorer(implicit, tmp
   """Its loss by hand, and the file that a run reads as scorers.NAME.path."""
   workdir, *_ = implicit
   monkeypatch.setattr(curves, "draw_at_k", lambda *_: None)
-  changes = dict(train_prm__labels="outcome", train_prm__loss=dict(name=f"reward_model.{loss}"),
-                 train_prm__held_out=str(workdir / "held_out.jsonl"),
-                 train_prm__rollouts=str(workdir / "rollouts.jsonl"))
+  changes = dict(train_scorer__labels="outcome",
+                 train_scorer__loss=dict(name=f"reward_model.{loss}"),
+                 train_scorer__held_out=str(workdir / "held_out.jsonl"),
+                 train_scorer__rollouts=str(workdir / "rollouts.jsonl"))
   if loss != "bradley_terry": changes |= dict(steps=0)
   run = build.build(config_of(**changes), learns="prm")
   completions = stored.label_outcomes(stored.read(workdir / "rollouts.jsonl", run.texts))
@@ -249,11 +253,12 @@ def test_a_head_learns_verdicts_at_the_end_and_is_read_as_a_scorer(implicit, tmp
   want = (np.mean(np.logaddexp(0, -np.array(pairs))) if loss != "mse" else
           np.mean([(score[id(x)] - x.verdict)**2 for g in chosen for x in g]))
   assert len(pairs) > 4
-  placed = train_prm._place(run, state, stages.annotate(run, state, rollouts, outcome_B), labels_BT)
+  placed = train_scorer._place(run, state, stages.annotate(run, state, rollouts, outcome_B),
+                               labels_BT)
   _, _, metrics = run.update_prm(jax.tree.map(jnp.copy, state), placed)
   assert metrics["prm/loss"] == pytest.approx(want, rel=1e-4)
   if loss != "bradley_terry": return
-  with tiny.building(run): summary = train_prm.train(config_of(**changes), tmp_path)
+  with tiny.building(run): summary = train_scorer.train(config_of(**changes), tmp_path)
   assert "pair/sum" in summary["prm"]["held out"]
   assert {l["step"] for l in io_metrics.read(tmp_path)} == {0, 1}
   trained, _ = tiny.restored(run, tmp_path)
