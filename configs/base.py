@@ -491,7 +491,7 @@ def declared():
       # Verifier that scores each reasoning step, such as "chain.steps", or a scorer with a head, as
       # "scorers.NAME"; None: no scores of steps.
       steps=placeholder(str),
-      # Verifier that gives a number in [0, 1] for each character, 1/2 for none of its spans, such as
+      # Verifier that gives each character a number in [0, 1], 1/2 outside of spans, such as
       # "judge.spans"; None: no scores of spans.
       spans=placeholder(str),
       # Verifier that gives a list with a number in [0, 1] for each item of its verdict, such as the

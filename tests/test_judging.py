@@ -130,6 +130,7 @@ def test_a_reply_depends_on_seed_step_and_request_alone(run, folder):
                                  verifier__judge__concurrent=32))
   assert {x.sampler.slots for x in spread.judges.local.values()} == {16}
   np.testing.assert_array_equal(ask(spread, "judge.chat/sampled", texts), given)
+  np.testing.assert_allclose(*(ask(x, "judge.chat/here", texts) for x in (spread, run)), atol=1e-5)
   later = ask(run, "judge.chat/sampled", texts, run.init().replace(step=1))
   assert not np.array_equal(later, given, equal_nan=True)
 

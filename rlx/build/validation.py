@@ -16,8 +16,8 @@ import numpy as np
 
 from rlx.advantages import combine
 from rlx.build import (
-    judges as build_judges, keys, methods as build_methods, models as build_models, options as options_lib,
-    plan as plan_lib, prompts as build_prompts)
+    judges as build_judges, keys, methods as build_methods, models as build_models,
+    options as options_lib, plan as plan_lib, prompts as build_prompts)
 from rlx.core import fields, records, resolve
 from rlx.core.options import flatten
 from rlx.environments import runner

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from rlx.build import (
-    judges as build_judges, keys, options as options_lib, plan as plan_lib, prompts as build_prompts, validation)
+    judges as build_judges, keys, options as options_lib, plan as plan_lib,
+    prompts as build_prompts, validation)
 from rlx.core import fields, records, resolve, rng
 from rlx.io import tokenizer as tokenizer_io
 from rlx.learner import hosts

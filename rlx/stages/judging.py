@@ -19,7 +19,7 @@ from rlx.rollouts import padding, trajectories
 from rlx.stages import passes, sampling
 from rlx.verifiers import errors, judge, usage
 
-_NARROWEST = 64  # Width of the shortest requests; see padding.bucket.
+_LINE = 64  # Tokens of the beginning of a line that states a verdict, at most.
 _LENGTH = records.FINISH.index("length")
 Asked = Sequence[tuple[judge.Request, judge.Options]]
 Begun = tuple[list[int], list[int]]  # Tokens, and the next token of each word that may follow.
@@ -125,11 +125,10 @@ class LocalJudge:
     sampler = self.sampler
     fn = passes.compile_logps(sampler.config, 1.0, 1, sharding.row_shards(sampler.mesh),
                               (("all",),), False)
-    longest, logps = max(len(ids) for ids, _ in rows), []
+    width, logps = _find_width(rows, sampler.texts.prompt_tokens + _LINE), []
     for batch in padding.batches(rows, sampler.prompts):
       ids, next_ids = zip(*batch)
-      rollouts = trajectories.pairs(
-          ids, [[0]] * len(ids), sampler.texts.tokenizer, 1, padding.bucket(longest, _NARROWEST))
+      rollouts = trajectories.pairs(ids, [[0]] * len(ids), sampler.texts.tokenizer, 1, width)
       placed, ids_BW = sharding.place_rows((rollouts, np.array(next_ids, np.int32)), sampler.mesh)
       logps += hosts.fetch(_take(fn(params, placed, None)[1], ids_BW)).tolist()
     return logps[:len(rows)]
@@ -188,14 +187,19 @@ class Judges:
     if not requests: return ()
     params = self._params[local.params]
     if words: return local.state(params, requests, begun, words)
-    width = min(padding.bucket(max(len(rows[0][0]) for rows in begun), _NARROWEST),
-                local.sampler.texts.prompt_tokens)
+    width = _find_width([rows[0] for rows in begun], local.sampler.texts.prompt_tokens)
     return local.write(params, requests, width, rng.key(self.seed, "judge", self._step))
 
 
 @jax.jit
 def _take(all_B1V: jax.Array, words_BW: jax.Array) -> jax.Array:
   return jnp.take_along_axis(all_B1V[:, 0], words_BW, axis=1)
+
+
+def _find_width(rows: Sequence[Begun], most: int) -> int:
+  """Columns for all of these: few widths, as each is compiled, and at most 1.4 times the longest."""
+  longest = max(len(ids) for ids, _ in rows)
+  return next(width for width in padding.list_widths(most, 8) if width >= longest)
 
 
 def _prompt(request: judge.Request) -> records.Prompt:

@@ -24,7 +24,8 @@ def environment(key):
   def verify(batch, key, **_):
     ok_BT = ok_PNV[batch.prompt_B[:, None], batch.nodes_BT, batch.tokens_BT]
     mistaken_BT = jax.random.bernoulli(key, mistakes, ok_BT.shape)
-    return dict(outcome_B=steps.verdict_B(ok_PNV, batch), span_scores_BT=1.0 * (ok_BT ^ mistaken_BT))
+    return dict(outcome_B=steps.verdict_B(ok_PNV, batch),
+                span_scores_BT=1.0 * (ok_BT ^ mistaken_BT))
 
   return tabular.Environment(verify, TREE.means(accuracy=steps.right_leaves(TREE, ok_PNV)))
 
