@@ -2,6 +2,7 @@
 import dataclasses
 import string
 
+import jax
 import numpy as np
 import pytest
 
@@ -18,7 +19,8 @@ from tests.verifiers import endpoint
 
 ASCII = string.digits + string.ascii_lowercase + "V[];:. \n"
 RUBRIC = (dict(name="short"), dict(name="has letters", weight=2))
-SHORT = dict(template="{question}\n[{nonce}]\n{answer}\n[end {nonce}]", prompt_tokens=96, max_tokens=4)
+SHORT = dict(template="{question}\n[{nonce}]\n{answer}\n[end {nonce}]", prompt_tokens=96,
+             max_tokens=4)
 ITEMS = SHORT | dict(template=SHORT["template"] + "{items}", probability=True, max_tokens=5)
 STEPS = SHORT | dict(template="{nonce}\n{steps}", probability=True, prompt_tokens=256)
 # A line of random characters is a score, or none.
@@ -80,16 +82,17 @@ def test_a_verdict_is_the_probability_of_its_word(run, model):
   assert "verifier.judges.judge" in memory.count_state_bytes(run.shapes())
   (own,) = [x for k, x in run.judges.local.items() if k[0].endswith(model) and k[2] == 5]
   params = state.join_params(own.params)
-  tokens, config = own.sampler.texts.tokenizer, dataclasses.replace(own.sampler.config, remat="none")
+  tokens = own.sampler.texts.tokenizer
+  config = dataclasses.replace(own.sampler.config, remat="none")
   prompt = dataclasses.replace(run.prompts.first(1)[0], verifier="judge.rubric")
   options = judge._complete(judge._RUBRIC, run.pool._options["judge"] | ITEMS)
-  for text, scores in zip(TEXTS, given):
-    (request,) = judge._RUBRIC.plan(prompt, [text], options)
-    ids = [tokens.encode(f"{request.text}Verdict {request.nonce} {n}: ") for n in (1, 2)]
-    rows = trajectories.pairs(ids, [[0]] * 2, tokens, 1, 256)
-    yes_no_N2 = np.exp(np.asarray(logps.logits(params, config, rows))[:, 0][
-        :, [tokens.vocabulary[x] for x in "yn"]])
-    np.testing.assert_allclose(scores, yes_no_N2[:, 0] / yes_no_N2.sum(1), atol=1e-5)
+  requests = [judge._RUBRIC.plan(prompt, [text], options)[0] for text in TEXTS]
+  rows = trajectories.pairs(
+      [tokens.encode(f"{x.text}Verdict {x.nonce} {n}: ") for x in requests for n in (1, 2)],
+      [[0]] * 8, tokens, 1, 256)
+  logits_NV = np.asarray(jax.jit(logps.logits, static_argnums=1)(params, config, rows))[:, 0]
+  yes_no_N2 = np.exp(logits_NV[:, [tokens.vocabulary[x] for x in "yn"]])
+  np.testing.assert_allclose(np.ravel(given), yes_no_N2[:, 0] / yes_no_N2.sum(1), atol=1e-5)
   assert np.std(given) > 1e-4
 
 
@@ -136,7 +139,7 @@ def test_a_reply_depends_on_seed_step_and_request_alone(run, folder):
 
 
 def test_a_run_with_a_judge_is_evaluated_by_it_and_resumes_bit_for_bit(folder, tmp_path):
-  """A frozen model judges the answers, the policy as it is now the steps; killed after each step."""
+  """A frozen model judges the answers, the policy as it is now the steps; killed after a step."""
   judges = dict(sampled=JUDGES["sampled"], steps=STEPS | dict(model="policy", per_item=True))
   c = config_of(folder, judges, verifier__steps="judge.steps/steps", rollouts__step_separator="1",
                 rewards=dict(process=dict(name="steps.refine", coef=1.0),

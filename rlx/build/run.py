@@ -12,15 +12,16 @@ import jax
 
 from rlx.build import (
     judges as build_judges, keys, methods as build_methods, models as build_models,
-    options as options_lib, plan as plan_lib, prompts as build_prompts, sets, state as build_state, updates, validation,
-    verifiers as build_verifiers)
+    options as options_lib, plan as plan_lib, prompts as build_prompts, sets,
+    state as build_state, updates, validation, verifiers as build_verifiers)
 from rlx.core import fields, records
 from rlx.learner import hosts, memory, sharding
 from rlx.prompts import iterator
 from rlx.stages import (
     annotate, collect, dialogue, end_step, judging, methods as methods_lib,
-    outcomes as outcomes_lib, passes as passes_lib, place, rewards_advantages, sampling as sampling_lib, score,
-    sizes as sizes_lib, texts as texts_lib, update_policy, update_prm, update_value)
+    outcomes as outcomes_lib, passes as passes_lib, place, rewards_advantages,
+    sampling as sampling_lib, score, sizes as sizes_lib, texts as texts_lib, update_policy,
+    update_prm, update_value)
 from rlx.verifiers import pool
 
 

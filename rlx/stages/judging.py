@@ -197,7 +197,7 @@ def _take(all_B1V: jax.Array, words_BW: jax.Array) -> jax.Array:
 
 
 def _find_width(rows: Sequence[Begun], most: int) -> int:
-  """Columns for all of these: few widths, as each is compiled, and at most 1.4 times the longest."""
+  """Columns for all of these: of few widths, as each is compiled, 1.4 times the longest at most."""
   longest = max(len(ids) for ids, _ in rows)
   return next(width for width in padding.list_widths(most, 8) if width >= longest)
 
