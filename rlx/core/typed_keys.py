@@ -528,8 +528,8 @@ Keys = TypedDict("Keys", {
     # Additional verifiers that score completions, such as ("format.boxed",), and scorers, as
     # "scorers.NAME".
     "verifier.scores": Sequence[str],
-    # Verifier that gives a number in [0, 1] for each character, 1/2 for none of its spans, such
-    # as "judge.spans"; None: no scores of spans.
+    # Verifier that gives each character a number in [0, 1], 1/2 outside of spans, such as
+    # "judge.spans"; None: no scores of spans.
     "verifier.spans": str | None,
     # Functions that give each reasoning step a reward on any scale, for the reward steps.given.
     "verifier.step_rewards": Sequence[str],
