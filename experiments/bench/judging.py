@@ -1,4 +1,4 @@
-"""What does a rubric judge cost in a training step: at an endpoint, and beside the policy?
+"""What does a rubric judge cost in a step: at an endpoint, and beside the policy?
 
   python -m experiments.bench.judging quickstart --judge WHEEL
   python -m experiments.bench.judging smollm2_prime:word_problems-outcome --policy WHEEL \
@@ -6,39 +6,33 @@
 
 A step has 16 completions with a rubric of three items, all in one request. The arms:
 
-  none       no judge, the verdict of the task alone
   endpoint   a stub on loopback that replies at once, with yes to every item: what the client,
              the templates and the reading cost
   replies    the judge in process writes its reply, at most 48 tokens
   P(yes)     the judge in process states no more than its verdicts: a forward pass for each item
 
-Each arm makes STEPS + 1 steps of a run of its own; the first one, which compiles, is left out. The
-table has medians over the others. Learning rates are 0, so that all arms sample the same.
+Sampling and judging of one batch are timed after each has been done once, which compiles. Figures
+are wall seconds and, as other work may share the machine, CPU seconds of this process.
 """
 import argparse
 import contextlib
 import http.server
 import json
-import pathlib
 import re
-import tempfile
 import threading
+import time
 
-import numpy as np
-
-import rlx
+from rlx import build
 from rlx.build import load
+from rlx.core import rng
 from rlx.grids import tables
-from rlx.io import metrics as io_metrics
 
 RUBRIC = tuple(dict(name=text) for text in (
     "The answer is right.", "Each step follows from the one before.", "Nothing is repeated."))
 IN_PROCESS = dict(prompt_tokens=768, max_tokens=48)
-ARMS = {"none": None, "endpoint": dict(url="", model="stub"), "replies": IN_PROCESS,
+ARMS = {"endpoint": dict(url="", model="stub"), "replies": IN_PROCESS,
         "P(yes)": dict(IN_PROCESS, probability=True)}
-COLUMNS = {"s/step": "seconds/step", "s of verifying": "seconds/verify",
-           "requests": "judge/requests", "request tokens": "judge/prompt_tokens",
-           "reply tokens": "judge/completion_tokens"}
+COUNTS = ("requests", "prompt_tokens", "completion_tokens")
 
 
 class _Stub(http.server.BaseHTTPRequestHandler):
@@ -68,33 +62,43 @@ def serve():
     server.shutdown()
 
 
-def configure(name, arm, judge, *, policy=None, steps=3, url=""):
+def configure(name, arm, judge, *, policy=None, url=""):
   """The config of an arm."""
   c = load.load_config(name)
-  c.steps, c.prompts.per_step, c.rollouts.per_prompt = steps + 1, 4, 4
-  c.rollouts.max_draws, c.rollouts.oversample, c.rollouts.fill = 1, 1.0, "failed"
-  c.learner.microbatches = c.learner.minibatches = 1
-  c.learner.optimizer.lr = 0.0
-  c.eval.every, c.eval.prompts, c.eval.batch, c.eval.final_samples = 0, 4, 4, 1
-  c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
+  c.prompts.per_step, c.rollouts.per_prompt, c.rollouts.oversample = 4, 4, 1.0
+  c.learner.microbatches = c.learner.minibatches = c.prm.microbatches = c.prm.minibatches = 1
+  c.eval.prompts, c.eval.batch = 4, 4
+  c.rewards = dict(outcome=dict(name="items.weighted", coef=1.0, kind="mean"))
   c.advantages = dict(outcome=dict(name="group.rloo"), whiten=False)
-  c.log.baseline = None
-  if ARMS[arm] is not None:
-    c.verifier.by_item, c.verifier.default_items, c.verifier.workers = "judge.rubric", RUBRIC, 1
-    c.verifier.max_error_rate = 1.0  # A small model may write no verdict; its time counts.
-    c.verifier.judge.update(dict(model=judge) | ARMS[arm])
-    if arm == "endpoint": c.verifier.judge.url = url
-    c.rewards["rubric"] = dict(name="items.weighted", coef=1.0, kind="mean")
-    c.advantages["rubric"] = dict(name="group.rloo")
+  c.verifier.by_item, c.verifier.default_items, c.verifier.workers = "judge.rubric", RUBRIC, 1
+  c.verifier.judge.update(dict(model=judge) | ARMS[arm])
+  if arm == "endpoint": c.verifier.judge.url = url
   if policy: c.model.path = policy
   return c
 
 
-def measure(config, workdir):
-  """{name: median over the steps but the first} of a run."""
-  rlx.train(config, workdir=str(workdir))
-  lines = io_metrics.read(workdir)[1:]
-  return [float(np.median([line.get(name, 0) for line in lines])) for name in COLUMNS.values()]
+def measure(config):
+  """[figures] of a batch of a run."""
+  with contextlib.closing(build.build(config)) as run:
+    state, prompts = run.init(), run.prompts.take(run.sizes.draw)
+    run.outcomes.hold(state)
+    sample = lambda: run.sampling.train(state.policy, prompts, rng.key(0, "sample"))
+    rollouts = sample()
+    texts = run.texts.completions(rollouts)
+    rows = run.outcomes.prompt_rows(prompts, rollouts, texts)
+    judge = lambda: run.outcomes.verifiers.lists("judge.rubric", rows, texts)
+    judge()
+    run.pool.take_usage()
+    figures = [x for part in (sample, judge) for x in time_of(part)]
+    counts = run.pool.take_usage()
+  return figures + [counts.get(f"judge/{name}", 0) for name in COUNTS]
+
+
+def time_of(fn):
+  """(wall seconds, CPU seconds of this process) of a call."""
+  start = time.perf_counter(), time.process_time()
+  fn()
+  return time.perf_counter() - start[0], time.process_time() - start[1]
 
 
 def main():
@@ -102,18 +106,16 @@ def main():
   args.add_argument("config")
   args.add_argument("--policy", help="path of the policy; that of the config without it")
   args.add_argument("--judge", required=True, help="path of the judge's model, or policy")
-  args.add_argument("--steps", type=int, default=3)
   args.add_argument("--arms", nargs="*", default=list(ARMS))
   args = args.parse_args()
   rows = []
-  with serve() as url, tempfile.TemporaryDirectory() as folder:
+  with serve() as url:
     for arm in args.arms:
-      found = measure(configure(args.config, arm, args.judge, policy=args.policy,
-                                steps=args.steps, url=url),
-                      pathlib.Path(folder, re.sub(r"\W", "", arm)))
-      rows.append([arm, *(f"{x:.3g}" for x in found)])
+      found = measure(configure(args.config, arm, args.judge, policy=args.policy, url=url))
+      rows.append([arm, *(f"{x:.3g}" for x in found[:4]), *found[4:]])
       print(rows[-1], flush=True)
-  print(tables.markdown(["judge", *COLUMNS], rows))
+  print(tables.markdown(["judge", "sampling, s", "CPU s", "judging, s", "CPU s", "requests",
+                         "request tokens", "reply tokens"], rows))
 
 
 if __name__ == "__main__": main()
