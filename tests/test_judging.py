@@ -94,6 +94,8 @@ def test_a_verdict_is_the_probability_of_its_word(run, model):
   yes_no_N2 = np.exp(logits_NV[:, [tokens.vocabulary[x] for x in "yn"]])
   np.testing.assert_allclose(np.ravel(given), yes_no_N2[:, 0] / yes_no_N2.sum(1), atol=1e-5)
   assert np.std(given) > 1e-4
+  moved = state.replace(policy=jax.tree.map(lambda x: 1.5 * x, state.policy))
+  assert (ask(run, f"judge.rubric/{model}", state=moved) == given) == (model != "policy")
 
 
 def test_a_model_here_is_asked_as_one_at_an_endpoint(run, folder):
