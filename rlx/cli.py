@@ -22,7 +22,7 @@ from rlx.learner import hosts
 COMMANDS = {
     "train": ("rlx.loops.rl:train", "CONFIG", "train a policy, or continue the run in workdir"),
     "evaluate": ("rlx.tools.evaluate:evaluate", "CONFIG",
-                 "held-out accuracy of a run, or of model.path"),
+                 "held-out accuracy of a run, or of model.path; of a scorer or judge, its errors"),
     "sft": ("rlx.loops.sft:train", "CONFIG", "supervised fine-tuning on worked examples"),
     "train_scorer": ("rlx.loops.train_scorer:train", "CONFIG",
                      "train a reward model or a process reward model on stored completions"),
@@ -65,6 +65,8 @@ the current directory (for doctor: none).
 rows=FILE and reward=MODULE:FUNCTION (train, evaluate, doctor, data) are rows and a reward of your
 own; rows=NAME is a public set such as gsm8k, as is prompts.source=NAME. columns.prompt=COLUMN and
 columns.answer=COLUMN say what FILE calls the columns that are read.
+scorer=NAME or judge=NAME (evaluate) measures a scorer or judge on rows=FILE of completions whose
+worth is known.
 suite=math, code or reason (evaluate) measures named benchmarks instead of the held-out prompts.
 hosts=auto or hosts=ADDRESS:PORT,COUNT,INDEX starts one of several processes.
 """
@@ -117,11 +119,16 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
   values = dict(map(terminal.split_pair, _join_options(words[has_name:])))
   name = words[0] if has_name else values.pop("config", None)
   suite = values.pop("suite", None) if command == "evaluate" else None
+  is_judging = command == "evaluate" and not {"scorer", "judge"}.isdisjoint(values)
+  if is_judging:
+    fn, name = resolve.lookup("", "rlx.tools.judging:evaluate_judge"), name or "base"
+    if suite: raise ValueError(f"suite={suite!r}: of a model; a scorer or judge takes rows=FILE.")
   if suite and not name: name = suites.find_config(suite)
   if not name: raise ValueError(f"rlx {command} CONFIG: a config is needed, such as quickstart.")
   given_hosts = values.pop("hosts", None)
   own: dict[str, Any] = {
-      key: values.pop(key, None) for key in ("rows", "reward") if command in _WITH_ROWS}
+      key: values.pop(key, None) for key in ("rows", "reward")
+      if command in _WITH_ROWS and not is_judging}
   if command in _WITH_ROWS:
     own["columns"] = {key.partition(".")[2]: values.pop(key) for key in list(values)
                       if key.startswith("columns.")}
@@ -129,10 +136,11 @@ def parse(command: str, *words: str) -> tuple[Callable[[], Any], str | None]:
   more = {key: values.pop(key) for key, p in parameters.items()
           if p.kind is p.KEYWORD_ONLY and key in values}
   over, given_workdir = values.pop("base", None), values.pop("workdir", None)
-  default = load.default_workdir(name, over)
+  default = "runs/judging" if is_judging and name == "base" else load.default_workdir(name, over)
   # A doctor reads the metrics of a run that is named, not of one that may be there.
   needs_workdir = ("workdir" in parameters
                    and parameters["workdir"].default is inspect.Parameter.empty)
+  if is_judging: more["columns"] = own.pop("columns")
   if own.get("columns") and not own["rows"]:
     raise ValueError(f"columns.{next(iter(own['columns']))}: only with rows=FILE.")
   if is_set := sets.find_set(own.get("rows"), "rows") is not None:

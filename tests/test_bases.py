@@ -46,18 +46,21 @@ JUDGES = {"clarity", "drlc", "factuality", "hybrid_rewards", "orbit", "pairwise_
 WORDS = {"co_reward", "r_horizon", "laser", "lanser"}
 # Of a data set of their own, over a chat model.
 DOMAINS = {"alpha_align", "high_precision_if", "if_decorator", "job_application", "kg_path",
-           "moderation_rl", "quote_tuning", "raif", "reasoning_sql", "refine", "rlvrr", "sql_rlvr",
-           "toolrl"}
+           "moderation_rl", "quote_tuning", "raif", "reasoning_sql", "ref_align", "refine", "rlvrr",
+           "sem_cos", "sql_rlvr", "toolrl"}
+# Verdicts about stored completions, over a chat model.
+JUDGING = {"compass_verifier", "gen_prm", "gen_rm", "irpo", "rm_r1", "rrm", "spct", "think_prm",
+           "think_rm"}
 # What a base cannot do.
 REFUSED = dict(
-    toy={"synlogic"} | DOMAINS, domains=STEPS | TURNS | WORDS | ANSWERS | JUDGES | {
+    toy={"synlogic"} | DOMAINS | JUDGING, domains=STEPS | TURNS | WORDS | ANSWERS | JUDGES | {
         "rar", "rubric_anchors", "verpo"},
     gsm8k=STEPS | TURNS | WORDS | {"opd", "tinyv", "ver_pitfall", "verpo"},
     math=STEPS | TURNS | WORDS | {"rl_plus", "verpo"},
     code=STEPS | TURNS | WORDS | JUDGES | {"fmt_len"},
-    tools=STEPS | ANSWERS | WORDS | JUDGES | DOMAINS | {
-        "dars", "dph", "opd", "red", "rl_plus", "synlogic", "tinyv", "ver_pitfall",
-        "verpo"})
+    tools=STEPS | ANSWERS | WORDS | JUDGES | DOMAINS | JUDGING | {
+        "dars", "dph", "fover", "opd", "red", "rl_plus", "srm_pairs", "synlogic", "tinyv",
+        "ver_pitfall", "verpo"})
 
 
 def differences(config):
@@ -77,7 +80,7 @@ def test_configs_without_a_base_are_what_they_were(request):
   assert found == json.loads(GOLDEN.read_text())
   for name in PAPERS:
     # Not of the toy without a base.
-    if name.removeprefix("papers/") in {"prime", "synlogic"} | DOMAINS: continue
+    if name.removeprefix("papers/") in {"prime", "synlogic"} | DOMAINS | JUDGING: continue
     assert load.load_config(name, "toy").to_dict() == load.load_config(name).to_dict(), name
 
 

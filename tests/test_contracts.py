@@ -111,6 +111,7 @@ def _record(stage, padding):
       answer_B=np.array([0, 1, 1, 2, 2, 2]),
       demo_B=np.array([False, False, True, False, True, True]),
       tokens_BT=draw.integers(0, 2, mask_BT.shape), pair_B=np.array([1, 1, 1, 0, 0, 0]),
+      better_B=np.float32([1, 1, 1, 0, 0, 0]),
       noise_B=draw.uniform(size=6),
       answer_logps_BM=fill(), base_answer_logps_BM=fill(), noprompt_logps_BT=fill(),
       step_answer_logps_BJM=np.stack([fill(), fill(), fill()], axis=1),

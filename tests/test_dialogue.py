@@ -9,7 +9,7 @@ import pytest
 from rlx import build
 from rlx.core import records, rng
 from rlx.io import chat, metrics as io_metrics, tokenizer as tokenizer_io
-from rlx.loops import rl
+from rlx.loops import rl, stored
 from rlx.prompts import templates
 from rlx.rollouts import episodes, padding
 from rlx.stages import dialogue, host_fields
@@ -275,6 +275,22 @@ def test_sampler_and_trainer_agree_and_rewards_are_those_of_the_environment(run,
   np.testing.assert_array_equal(batch.step_ends_BT, ends_BT)
   np.testing.assert_array_equal(ends_BT.sum(axis=1), rollouts.turn_BT.max(axis=1) + 1)
   assert (rollouts.turn_BT[ends_BT] >= 0).all()
+
+
+def test_stored_episodes_keep_their_tokens_and_turns(run, base, tmp_path):
+  prompts, rollouts = base
+  stored.sample(tmp_path / "episodes.jsonl", run, run.init(), prompts, lambda *_: rollouts,
+                batch=12, group=4, stream="rollouts")
+  read = stored.read(tmp_path / "episodes.jsonl", run.texts)
+  ids = padding.completions(rollouts)
+  assert [x.ids for x in read] == ids and [x.row["sampled"] for x in read] == (
+      rollouts.action_BT.sum(axis=1).tolist())
+  again, verdict_B, _ = stored.batch([[x] for x in read], 0, run)
+  verdicts, seen = run.outcomes(prompts, rollouts).ravel(), 0
+  for row, turn_T, verdict in zip(padding.completions(again), again.turn_BT, verdict_B):
+    for b in (b for b, own in enumerate(ids) if row and own == row and verdicts[b] == verdict):
+      if (turn_T[:len(row)] == rollouts.turn_BT[b, :len(row)]).all(): seen += 1; break
+  assert seen == run.sizes.prompts and (again.turn_BT == -1).any()
 
 
 def test_a_verdict_is_not_what_turns_earned(files, monkeypatch):

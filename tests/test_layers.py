@@ -17,7 +17,7 @@ import rlx.stages
 from rlx.core import resolve
 from rlx.loops import rl, sft, train_scorer
 from rlx.stages import methods
-from rlx.tools import doctor, evaluate
+from rlx.tools import doctor, evaluate, judging
 from tests import test_sft, tiny
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -108,8 +108,10 @@ READERS = {"rlx.cli", "rlx.loops.record"}
     (sft.train, lambda folder: test_sft.config_of(1, lr=1e-3)),
     (train_scorer.train, lambda folder: tiny.config(folder, steps=2, train_scorer__prompts=16)),
     (evaluate.evaluate, tiny.config),
+    (lambda config, folder: judging.evaluate_judge(config, folder, judge="format.length", rows=[
+        dict(prompt="1", chosen="ab", rejected="c")]), tiny.config),
     (lambda config, _: doctor.doctor(config), tiny.config)],
-                         ids=["rl", "sft", "train_scorer", "evaluate", "doctor"])
+                         ids=["rl", "sft", "train_scorer", "evaluate", "judging", "doctor"])
 def test_nothing_below_build_reads_the_config(run, config_of, tiny_files, tmp_path, monkeypatch):
   """Every read of a key is made by rlx.build or READERS, whatever the entry point is."""
   readers, config = set(), config_of(tiny_files)

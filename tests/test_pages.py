@@ -35,6 +35,7 @@ CANNOT = {
     r"vllm |python -m sglang|curl http": "needs vLLM or SGLang, and a GPU",
     r"rlx convert .*to=hf:": "writes to the hub; tests/test_publish.py does with a stub of it",
     r"rlx evaluate .*suite=": "reads benchmarks of the hub; tests/test_suites.py runs it",
+    r"rlx evaluate judge=judge": "asks an endpoint; tests/test_measuring.py does",
     r"python -m experiments.claims": "takes minutes; tests/experiments/claims has its parts",
     r"rlx train quickstart prompts.mixture": "reads rows of its own; tests/test_mixture.py runs it",
     r"rlx train quickstart .*(mine|keeps):|python rows.py|rlx train guess.py":
@@ -114,6 +115,10 @@ def folder(tmp_path_factory, chat_model):
   (folder / "model").symlink_to(chat_model)
   write = lambda name, rows: (folder / name).write_text("".join(json.dumps(r) + "\n" for r in rows))
   for name in ("rows.jsonl", "other.jsonl"): write(name, test_bases.GSM8K)
+  write("pairs.jsonl", json.loads("[%s]" % next(
+      b for b in test_readme.blocks(test_readme.TEXTS["docs/runs.md"], "json"))))
+  write("judged.jsonl", [dict(question=f"{i} + 1?", completion=str(i + j), verdict=float(j == 1))
+                         for i in range(24) for j in (0, 1)])
   (folder / "dialogues").mkdir()
   for split in ("train", "test"):
     write(f"dialogues/{split}.jsonl", [dict(messages=[

@@ -82,6 +82,7 @@ def test_noisy_rew(kind, expected):
     ("refine", [1, 0], [[1, 1, 1], [.5, 1, 0]], [3, .75]),
     # No confidence: a right answer and the structure alone.
     ("refine", [1, 0], [[0, 0, 1], [0, 1, 1]], [2, 2]),
+    ("sem_cos", [1, 0], [[.5, 1], [.75, 0]], [2.5, .75]),
     ("kg_path", [1, 0], [[.5], [1]], [1.25, .5]), ("rlvrr", [.5, .25], [[0], [1]], [.5, 1.25]),
     # A refusal without the form counts nothing, nor does the form without a right refusal.
     ("alpha_align", [1, 1], [[0], [1]], [0, 1]), ("alpha_align", [0, 1], [[1], [0]], [0, 0])])
@@ -98,6 +99,19 @@ def test_sums_of_verdicts_and_scores(key, outcome, scores, rewards):
                          scores_BE=np.array(scores, float))
   total = sum(c.rewards[name].coef * reward(scored) for name, (_, reward) in terms.items())
   np.testing.assert_allclose(total, rewards, atol=1e-6)
+
+
+@pytest.mark.parametrize("clip, losses", [("clipped", [-1.2, .8]), ("unclipped", [-2, .25])])
+def test_explore_exploit(clip, losses):
+  # Ratios 2 and 1/4 of completions with the advantages 1 and -1; a coin decides the rewards.
+  c = load.load_config(f"papers/explore_exploit:{clip}")
+  methods = build_methods.resolve_methods(c)
+  _, reward = methods.rewards["outcome"]
+  scored = records.Batch(action_BT=np.ones((2, 1), bool), group=2, outcome_B=np.array([1., 0.]),
+                         noise_B=np.array([.7, .3]), logps_BT=np.log([[.5], [.25]]),
+                         old_logps_BT=np.log([[.25], [1.]]), advantages_BT=np.array([[1.], [-1.]]))
+  np.testing.assert_allclose(reward(scored), [0, 1])
+  np.testing.assert_allclose(methods.policy(scored)[0][:, 0], losses, rtol=1e-5)
 
 
 def test_verpo():

@@ -1,4 +1,5 @@
 """Completions on disk: what is read, what is refused, and how batches are made of it."""
+import dataclasses
 import json
 import types
 
@@ -18,7 +19,8 @@ def run():
   c = implicit_prm.get_config("smoke")
   c.prompts.per_step, c.rollouts.per_prompt = 2, 3
   return types.SimpleNamespace(
-      sizes=run_lib.sizes_of(c), passes=types.SimpleNamespace(seed=0, head_at_end=False),
+      sizes=run_lib.sizes_of(c),
+      passes=types.SimpleNamespace(seed=0, labels="soft", asked_scorer=None),
       texts=build_prompts.texts_of(c, tokenizer.characters("0123456789Mm+-*=;#")))
 
 
@@ -45,7 +47,46 @@ def test_reads_texts_as_token_ids(run, tmp_path):
                                                  run.texts)) == 40
 
 
+def test_a_published_set_drops_what_it_cannot_use_and_says_so(run, tmp_path, capsys):
+  rated = lambda text, rating: dict(prompt="4M7m2=", response=text, helpfulness=rating)
+  path = _file(tmp_path, rated("7", 4), rated("1", None), rated("2", None), rated("3;" * 20, 1))
+  x, = stored.read(f"helpsteer:{path}", run.texts)
+  assert (x.row["completion"], x.verdict) == ("7", 1)
+  assert x.prompt == run.texts.tokenizer.encode("4M7m2=")
+  said = capsys.readouterr().err.splitlines()
+  assert [line.partition(".jsonl: ")[2] for line in said] == [
+      "1 rows are dropped: with more tokens than rollouts.max_tokens=18.",
+      "2 rows are dropped: without a rating from 0 to 4."]
+  with pytest.raises(ValueError, match="rollouts.jsonl: no rows that can be used"):
+    stored.read(f"helpsteer:{_file(tmp_path, rated('1', None))}", run.texts)
+
+
+def test_a_pair_and_a_list_are_groups_of_their_own(run, tmp_path):
+  message = lambda role, text: dict(role=role, content=text)
+  pair = dict(question="4M7=", chosen="1", rejected="2")
+  ranked = dict(question="4M7=", completions=["3", "4"], verdicts=[.5, None])
+  got = stored.read(_file(tmp_path, pair, ranked), run.texts)
+  assert [(x.row["completion"], x.verdict) for x in got[:3]] == [("1", 1), ("2", 0), ("3", .5)]
+  assert np.isnan(got[3].verdict) and len({x.group for x in got}) == 2
+  got = stored.read(_file(tmp_path, pair | dict(margin=3)), run.texts)
+  assert [x.row["margin"] for x in got] == [3, 0]
+  with pytest.raises(ValueError, match="some rows have a `margin` and others have none"):
+    stored.read(_file(tmp_path, pair, pair | dict(margin=3)), run.texts)
+  asked, (a, b) = message("user", "4M7="), (message("assistant", x) for x in "12")
+  run.texts = dataclasses.replace(run.texts, template=lambda prompt: prompt.messages[0]["content"])
+  got = stored.read(_file(tmp_path, dict(chosen=[asked, a], rejected=[asked, b])), run.texts)
+  assert [x.row["completion"] for x in got] == ["1", "2"]
+  assert run.texts.tokenizer.decode(got[0].prompt) == "4M7="
+
+
 @pytest.mark.parametrize("row, message", [
+    (_row(spans=[[2, 1, 1]]), ":1: spans=.*: a list of .start, end, label., in order"),
+    (_row(spans=[[0, 9, 1]]), ":1: spans=.*: ends of at most the length of the completion, 5"),
+    (dict(prompt="4M7=", completions=["7"], verdicts=[1, 0]), ":1: `completions` and `verdicts` ar"),
+    (_row(segments=[["observation", [3]]]), ":1: segments=.*: a list of .action or observation"),
+    (_row(margin="much"), ":1: margin='much': a number"),
+    (dict(chosen=[dict(role="user", content="?")], rejected="7"),
+     ":1: a pair without a reply at the end"),
     (dict(prompt="4M7="), r":1 has \['prompt'\]; needed are texts `prompt` or `question`"),
     (_row(verdict=2), ":1: verdict=2: a number from 0 to 1, or None"),
     (dict(prompt="4M7=", completion="7"), ":1: verdict='none': a number from 0 to 1, or None"),
@@ -83,7 +124,8 @@ def test_a_batch_is_whole_groups_filled_up(run, tmp_path):
       tmp_path, *[_row("7;2#2", 1, "a", values=[.25, 1.])] * 2,
       *[_row("3#3", None, "b", values=[.75])]), run.texts), run.texts, "soft")
   groups = stored.split_groups(stored.group_completions(completions), 3)
-  rollouts, outcome_B, labels_BT = stored.batch(groups, 0, run)
+  rollouts, outcome_B, columns = stored.batch(groups, 0, run)
+  labels_BT = columns["labels_BT"]
   a = 0 if rollouts.completion_len_B[0] == 6 else 3
   assert rollouts.completion_len_B[[a, a + 1, a + 2]].tolist() == [6, 6, 0]
   assert rollouts.completion_len_B[[3 - a, 4 - a, 5 - a]].tolist() == [4, 0, 0]

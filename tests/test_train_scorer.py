@@ -171,10 +171,11 @@ def test_balanced_classes_have_half_of_the_loss_each(implicit):
       dataclasses.replace(x, labels=(1.,) * len(columns) if i < 32 else
                           (0.,) * (len(columns) - 1) + (1.,))
       for i, (x, columns) in enumerate(zip(completions, steps))])
-  rollouts, outcome_B, labels_BT = stored.batch(groups, 0, run)
+  rollouts, outcome_B, columns = stored.batch(groups, 0, run)
+  labels_BT = columns["labels_BT"]
   state, stage = run.init(), run.update_prm
   placed = train_scorer._place(run, state, stages.annotate(run, state, rollouts, outcome_B),
-                               labels_BT)
+                               columns)
   part = next(stage.learner.make_minibatches(placed))
 
   def gradient(stage, cuts):
@@ -201,7 +202,7 @@ def test_balanced_classes_have_half_of_the_loss_each(implicit):
     (dict(train_scorer__balanced=True),
      "train_scorer.balanced=True: False without train_scorer.labels"),
     (dict(train_scorer__labels="soft", train_scorer__loss=dict(name="reward_model.bradley_terry")),
-     "train_scorer.labels='soft': outcome with train_scorer.loss.name='reward_model.bradley_terry'"),
+     "train_scorer.labels='soft': outcome with train_scorer.loss.name='reward_model.bradley_ter"),
     (dict(train_scorer__labels="outcome", train_scorer__loss=dict(name="policy.ppo_clip")),
      "train_scorer.loss.name='policy.ppo_clip': a loss of scores"),
     (dict(train_scorer__prompts=0), "train_scorer.prompts=0: a whole number from 1"),
@@ -233,7 +234,8 @@ def test_a_head_learns_verdicts_at_the_end_and_is_read_as_a_scorer(implicit, tmp
   run = build.build(config_of(**changes), learns="prm")
   completions = stored.label_outcomes(stored.read(workdir / "rollouts.jsonl", run.texts))
   groups = stored.group_completions(completions)
-  rollouts, outcome_B, labels_BT = stored.batch(groups, 0, run)
+  rollouts, outcome_B, columns = stored.batch(groups, 0, run)
+  labels_BT = columns["labels_BT"]
   last_B = np.asarray(rollouts.completion_len_B) - 1
   rows = np.arange(len(last_B))
   np.testing.assert_array_equal(labels_BT[rows[last_B >= 0], last_B[last_B >= 0]],
@@ -254,7 +256,7 @@ def test_a_head_learns_verdicts_at_the_end_and_is_read_as_a_scorer(implicit, tmp
           np.mean([(score[id(x)] - x.verdict)**2 for g in chosen for x in g]))
   assert len(pairs) > 4
   placed = train_scorer._place(run, state, stages.annotate(run, state, rollouts, outcome_B),
-                               labels_BT)
+                               columns)
   _, _, metrics = run.update_prm(jax.tree.map(jnp.copy, state), placed)
   assert metrics["prm/loss"] == pytest.approx(want, rel=1e-4)
   if loss != "bradley_terry": return

@@ -12,6 +12,8 @@ choice. Differences from the paper: its checks of style are programs that a mode
 each prompt, here the length alone is checked; key points are those of made facts and not found
 by a model.
 
+The figure of CLAIMS is that of the abstract.
+
 Confidence in the formula: high.
 """
 from rlx.configs.bases import domains

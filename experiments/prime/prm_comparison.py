@@ -3,8 +3,8 @@
   python -m experiments.prime.prm_comparison --out=DIR --seeds=5
 
 All arms start from the same model, make the same number of updates and are evaluated on the same
-completions, 16 for each held-out prompt. Each arm and seed is a run of rlx/loops/train_scorer.py in a
-folder of its own:
+completions, 16 for each held-out prompt. Each arm and seed is a run of rlx/loops/train_scorer.py in
+a folder of its own:
 
   implicit           the verdicts of N completions, which have S tokens
   mc, same data      hard labels of the steps of these completions, each estimated from 8

@@ -8,7 +8,7 @@ from rlx.build import judges as build_judges, keys, prompts as build_prompts
 from rlx.core import records, rng
 from rlx.io import hub, tokenizer as tokenizer_io, weights
 from rlx.learner import hosts, sharding
-from rlx.models import decode_kernel, lora, transformer
+from rlx.models import decode_kernel, lora, transformer, value
 from rlx.stages import methods as methods_lib, passes as passes_lib
 
 
@@ -44,12 +44,16 @@ def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding
           f"{name}.path={path!r}: its table has {own_config.vocab_size} rows, that of "
           f"model.path={c.model.path!r} {config.vocab_size}; {_OF_DRAWN[name]} compares drawn "
           "tokens only, which both have.")
-    if name.startswith("scorers."): _check_scorer(c, name, own_config, own_tokenizer, tokenizer)
+    if name.startswith("scorers."): check_scorer(c, name, own_config, own_tokenizer, tokenizer)
     models[name] = adapted(own_config, path), own
   for path, section in build_judges.list_models(c).items():
     own_config, own, _ = load_model(
         c, path, shapes, f"{section}.model", build_judges.list_tokens(c, section))
     models[section] = choose_decoding(c, adapted(own_config, path), mesh), own
+  if c.train_scorer.labels is not None and c.train_scorer.head != "yes_no":
+    kind, (own_config, own) = c.train_scorer.head, models["prm"]
+    models["prm"] = dataclasses.replace(
+        own_config, score_head=kind, outputs=value.count_outputs(kind, c.train_scorer.heads)), own
   return models, frozen, tokenizer
 
 
@@ -78,20 +82,38 @@ def scorers_of(c: keys.Config, tokenizer: tokenizer_io.Tokenizer) -> dict[str, p
   Raises:
     ValueError: an answer of one of kind yes_no is not one token.
   """
-  made = {}
-  for name, part in read_scorers(c).items():
-    ids: dict[str, list[int]] = {}
-    for key in ("question", "yes", "no") if part.kind == "yes_no" else ():
-      ids[key] = tokenizer.encode(part[key], add_bos=False)
-      if key != "question" and len(ids[key]) != 1:
-        raise ValueError(f"scorers.{name}.{key}={part[key]!r}: one token, not {len(ids[key])}.")
-    made[f"scorers.{name}"] = passes_lib.Scorer(
-        part.kind, tuple(ids.get("question", ())), (*ids.get("yes", ()), *ids.get("no", ())))
-  return made
+  return {f"scorers.{name}": _ask(part, f"scorers.{name}", tokenizer) if part.kind == "yes_no" else
+          passes_lib.Scorer(part.kind) for name, part in read_scorers(c).items()}
 
 
-def _check_scorer(c: keys.Config, section: str, config: transformer.DecoderConfig,
-                  own: tokenizer_io.Tokenizer, tokenizer: tokenizer_io.Tokenizer) -> None:
+def find_asked_scorer(c: keys.Config,
+                      tokenizer: tokenizer_io.Tokenizer) -> passes_lib.Scorer | None:
+  """The Scorer of train_scorer.head=yes_no; None with another head. Raises as `scorers_of`."""
+  if c.train_scorer.labels is None or c.train_scorer.head != "yes_no": return None
+  return _ask(c.train_scorer, "train_scorer", tokenizer)
+
+
+def _ask(part: keys.Config, section: str, tokenizer: tokenizer_io.Tokenizer) -> passes_lib.Scorer:
+  """The Scorer of kind yes_no of a section with `question`, `yes` and `no`."""
+  ids = {key: tokenizer.encode(part[key], add_bos=False) for key in ("question", "yes", "no")}
+  for key in ("yes", "no"):
+    if len(ids[key]) != 1:
+      raise ValueError(f"{section}.{key}={part[key]!r}: one token, not {len(ids[key])}.")
+  if ids["yes"] == ids["no"]:
+    raise ValueError(f"{section}.no={part.no!r}: another token than {section}.yes.")
+  return passes_lib.Scorer("yes_no", tuple(ids["question"]), (*ids["yes"], *ids["no"]))
+
+
+def check_question(name: str, part: keys.Config) -> None:
+  """Refuses a scorer of kind yes_no without a question, and another one with it."""
+  if (part.kind == "yes_no") != (part.question is not None):
+    raise ValueError(f"scorers.{name}.question={part.question!r}: " + (
+        "a text, which asks whether the completion is right, with kind='yes_no'."
+        if part.question is None else f"None with kind={part.kind!r}; yes_no asks it."))
+
+
+def check_scorer(c: keys.Config, section: str, config: transformer.DecoderConfig,
+                 own: tokenizer_io.Tokenizer, tokenizer: tokenizer_io.Tokenizer) -> None:
   """Refuses a model that cannot score as its kind says, or reads prompts in another form."""
   part, key = read_scorers(c)[section.partition(".")[2]], f"{section}.kind"
   if (part.kind in ("head", "probability")) != config.has_head:

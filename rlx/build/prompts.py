@@ -16,7 +16,7 @@ from rlx.io import chat, rows as io_rows, terminal, tokenizer as tokenizer_io
 from rlx.learner import hosts
 from rlx.prompts import filters, iterator, mixture
 from rlx.stages import dialogue, host_fields, texts as texts_lib
-from rlx.verifiers import items, pool
+from rlx.verifiers import items, judging, pool
 
 
 def texts_and_dialogues(c: keys.Config, tokenizer: tokenizer_io.Tokenizer
@@ -209,7 +209,8 @@ def read_prompts(c: keys.Config, split: str,
                      "eval.sets.NAME.source it is evaluated.")
   dataset, _ = bind_dataset(c)
   rows = io_rows.rows(c.prompts.source, split, **c.prompts.options)
-  return filters.drop_unread(dataset(rows, split), f"{c.prompts.source}, split {split}", unread)
+  return filters.drop_unread(judging.ask(dataset(rows, split)),
+                             f"{c.prompts.source}, split {split}", unread)
 
 
 def _read_source(source: str, c: keys.Config, split: str, at_most: int | None = None,
@@ -303,8 +304,9 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
       held_out = held_out + some[:part.eval.prompts]
   if "train" in splits:
     train, counts = load("train", lambda part: part.prompts.split)
+    # Of prompts that judge completions, the judged question is held out.
     train = filters.drop_held_out(
-        train, held_out, read,
+        train, held_out, lambda p: p.meta.get("judged", {}).get("question") or read(p),
         report=functools.partial(report, "train") if report else filters.log_dropped)
     _check_left(c, counts, train, "training")
     train = [p for name, part in sources.items() for p in itertools.islice(

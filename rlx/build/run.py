@@ -16,7 +16,8 @@ from rlx.build import (
     state as build_state, updates, validation, verifiers as build_verifiers)
 from rlx.core import fields, records
 from rlx.learner import hosts, memory, sharding
-from rlx.prompts import iterator
+from rlx.prompts import iterator, scored_sets
+from rlx.rewards import step_labels
 from rlx.stages import (
     annotate, collect, dialogue, end_step, judging, methods as methods_lib,
     outcomes as outcomes_lib, passes as passes_lib, place, rewards_advantages,
@@ -141,6 +142,7 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
       verifiers, build_verifiers.readers_of(c, methods))
   stages = updates.device_stages(c, methods, configs, mesh, optimizers,
                                  scorers=build_models.scorers_of(c, tokenizer),
+                                 asked=build_models.find_asked_scorer(c, tokenizer),
                                  token_id=updates.find_token_id(c, tokenizer), learns=learns)
   planned = stages["planned"]
   prompts = build_prompts.make_iterator(c, train_prompts) if "train" in splits else None
@@ -209,7 +211,8 @@ def choose_splits(c: keys.Config, learns: str) -> tuple[str, ...]:
   """The splits of prompts that are sampled, see `build`; stored completions need none."""
   if not learns: return ("eval",)
   is_stored = (c.train_scorer.rollouts is not None and c.train_scorer.held_out is not None
-               and c.train_scorer.labels in (None, "outcome"))
+               and (c.train_scorer.labels not in step_labels.KINDS
+                    or scored_sets.split_name(c.train_scorer.rollouts, scored_sets.OF_STEPS)))
   return () if learns == "prm" and is_stored else ("train", "eval")
 
 

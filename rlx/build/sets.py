@@ -42,7 +42,8 @@ def list_sets() -> dict[str, PublicSet]:
 
 
 def find_set(source: Any, key: str = "prompts.source") -> PublicSet | None:
-  """The public set that a source names, in any spelling such as DAPO-17k; None: it is another one.
+  """The public set that a source names, in any spelling such as DAPO-17k, or what judging:FILE
+  stands for, which has a reader of its own, too; None: it is another one.
 
     >>> find_set("DAPO-17k").dataset
     'dapo_17k'
@@ -52,6 +53,8 @@ def find_set(source: Any, key: str = "prompts.source") -> PublicSet | None:
   Raises:
     ValueError: it looks like the name of a set, and is none; one line with all names.
   """
+  if isinstance(source, str) and source.startswith("judging:"):
+    return PublicSet(source, "judging", "train", "test")
   is_name = isinstance(source, str) and re.fullmatch(r"[A-Za-z][\w .-]*", source)
   if not is_name or source in io_rows.KINDS or pathlib.Path(source).suffix[1:] in io_rows.KINDS:
     return None
@@ -111,15 +114,17 @@ def change_source(config: keys.Config, changes: Mapping[str, Any]) -> dict[str, 
   """Sets prompts.source before the other changes of a call, and returns these.
 
   What belongs to the config's former source does not stay: with the name of a public set its
-  reader, columns, options and splits; with another source the options that it does not take.
+  reader, columns, options and splits, except from one file of judged completions to another; with
+  another source the options that it does not take.
   """
   rest = dict(changes)
   if not isinstance(rest.get("prompts.source"), str): return rest
   prompts, public = config.prompts, find_set(source := rest.pop("prompts.source"))
   with config.unlocked():
     prompts.source = source if public is None else public.source
+    is_kept = public and public.dataset == prompts.dataset == "judging"  # The form stays.
     if public: prompts.dataset, prompts.split, config.eval.split = public[1:]
-    if public: prompts.columns, prompts.options = {}, {}
+    if public and not is_kept: prompts.columns, prompts.options = {}, {}
     else: prompts.options = _take_options(prompts)
   return rest
 

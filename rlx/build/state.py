@@ -45,6 +45,7 @@ class InitialState:
   prm_order: str = key("prm.order")
   prm_reference: str = key("prm.reference")
   labels: str | None = key("train_scorer.labels")
+  head: str = key("train_scorer.head")
   sampler_every: int = key("rollouts.sync_every")
   offload: bool = key("offload_optimizers")
 
@@ -66,7 +67,8 @@ class InitialState:
     if self.has_reference: parts["reference"] = self._copy(
         build_models.freeze(policy, self.frozen_dtype))
     if self.has_prm:
-      parts |= self._make_trained("prm", "prm", prm if self.labels is None else
+      is_language_model = self.labels is None or self.head == "yes_no"
+      parts |= self._make_trained("prm", "prm", prm if is_language_model else
                                   value_model.init(self.configs["prm"], prm))
       if self.prm_order == "none": del parts["prm_opt"]
       if self.prm_reference == "self":

@@ -17,13 +17,14 @@ def device_stages(c: keys.Config, methods: methods_lib.Methods,
                   models: dict[str, transformer.DecoderConfig], mesh: jax.sharding.Mesh,
                   optimizers: dict[str, optimizer.Optimizer], *,
                   scorers: dict[str, passes_lib.Scorer] | None = None,
-                  token_id: int | None = None, learns: str = "policy") -> dict[str, Any]:
+                  asked: passes_lib.Scorer | None = None, token_id: int | None = None,
+                  learns: str = "policy") -> dict[str, Any]:
   """{field of Run: value} for the stages from log-probs to the end; allocates nothing.
 
   Args:
     models: {"policy", "prm"}: DecoderConfig.
     mesh: may be abstract.
-    scorers: see `models.scorers_of`.
+    scorers, asked: see `models.scorers_of` and `models.find_asked_scorer`.
     token_id, learns: see `find_token_id` and `build`.
   """
   planned = {"policy": plan_lib.plan_fields, "prm": plan_lib.plan_prm_fields}.get(
@@ -33,7 +34,7 @@ def device_stages(c: keys.Config, methods: methods_lib.Methods,
       passes_lib.Options, c, mesh=mesh, models=models, scorers=scorers or {}, beta=methods.prm_beta,
       statistics=old_statistics,
       head_parts=None if c.train_scorer.labels is None else c.prm.microbatches,
-      head_at_end=c.train_scorer.labels == "outcome")
+      labels=c.train_scorer.labels, asked_scorer=asked)
   learners = {name: learner_lib.Learner(
       name={"learner": "policy"}.get(name, name), optimizer=optimizers[name],
       config=models["prm" if name == "prm" else "policy"], mesh=mesh, group=c.rollouts.per_prompt,
@@ -42,7 +43,7 @@ def device_stages(c: keys.Config, methods: methods_lib.Methods,
   return dict(
       planned=planned, passes=passes,
       score=score.Score(planned, plan_lib.field_options(c, planned), passes),
-      update_prm=update_prm_of(c, methods, learners["prm"]),
+      update_prm=update_prm_of(c, methods, learners["prm"], asked),
       rewards_advantages=rewards_advantages_of(c, methods),
       update_value=update_value.UpdateValue(learners["value"], c.value.clip),
       update_policy=update_policy.UpdatePolicy(
@@ -53,12 +54,14 @@ def device_stages(c: keys.Config, methods: methods_lib.Methods,
           completions=c.prompts.per_step * c.rollouts.per_prompt))
 
 
-def update_prm_of(c: keys.Config, methods: methods_lib.Methods, learner: learner_lib.Learner
+def update_prm_of(c: keys.Config, methods: methods_lib.Methods, learner: learner_lib.Learner,
+                  asked: passes_lib.Scorer | None = None
                   ) -> update_prm.UpdatePrm | update_prm.UpdatePrmHead:
   """The update of a config's PRM: implicit, or with a head."""
   if c.train_scorer.labels:
     loss = resolve.bind("losses", c.train_scorer.loss, "train_scorer.loss")
-    return update_prm.UpdatePrmHead(learner, loss, c.train_scorer.balanced)
+    return update_prm.UpdatePrmHead(learner, loss, c.train_scorer.balanced, asked,
+                                    c.train_scorer.margins)
   return update_prm.UpdatePrm(methods.prm, learner, order=c.prm.order, snapshot=c.prm.snapshot,
                               uses_own_pass=uses_own_pass(c, methods),
                               starts_equal=c.prm.path is None or c.prm.reference == "self",

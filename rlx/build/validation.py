@@ -22,6 +22,7 @@ from rlx.core import fields, records, resolve
 from rlx.core.options import flatten
 from rlx.environments import runner
 from rlx.io import rows as io_rows, secrets, trackers
+from rlx.rewards import step_labels
 from rlx.stages import host_fields, methods as methods_lib, texts as texts_lib
 from rlx.verifiers import items, judge, pool
 
@@ -189,8 +190,10 @@ def _check_episodes(c: keys.Config, methods: methods_lib.Methods) -> None:
   if c.environment.name is not None:
     _require_off(c, f"with environment.name={c.environment.name!r}", {
         "rollouts.demonstration.name": None, "rollouts.budget.name": None,
-        "rollouts.rehearsal": 0, "train_scorer.labels": None, "eval.prm_sets": (),
-        "likelihood.separator": None})
+        "rollouts.rehearsal": 0, "eval.prm_sets": (), "likelihood.separator": None})
+    if c.train_scorer.labels not in (None, "outcome"):
+      _refuse(c, "train_scorer.labels",
+              f"None or outcome with environment.name={c.environment.name!r}")
     for key in methods.find_requiring("prefix_scores_BT"):
       _refuse(c, f"{key}.name", "scores of prefixes are those of single completions, and not with "
               f"environment.name={c.environment.name!r}")
@@ -295,10 +298,7 @@ def _check_scorers(c: keys.Config, methods: methods_lib.Methods) -> None:
     if f"scorers.{name}" not in (path for _, path in named):
       raise ValueError(f"scorers.{name}: verifier.scores and verifier.steps do not name it; drop "
                        f"it or add 'scorers.{name}' to verifier.scores.")
-    if (part.kind == "yes_no") != (part.question is not None):
-      raise ValueError(f"scorers.{name}.question={part.question!r}: " + (
-          "a text, which asks whether the completion is right, with kind='yes_no'."
-          if part.question is None else f"None with kind={part.kind!r}; yes_no asks it."))
+    build_models.check_question(name, part)
   if readers := methods.find_readers("token_scores_BT"):
     first = (*c.verifier.scores, "scorers.NAME")[0]
     if not host_fields.is_scorer(first):
@@ -335,17 +335,18 @@ def _check_steps(c: keys.Config, methods: methods_lib.Methods) -> None:
   if c.rollouts.step_separator == "":
     _require_off(c, "with rollouts.step_separator='', as it cuts texts, not tokens", {
         "eval.prm_sets": ()})
-    if c.train_scorer.labels not in (None, "outcome"):
+    if c.train_scorer.labels in step_labels.OF_STEPS:
       _refuse(c, "train_scorer.labels", "None or outcome with rollouts.step_separator='', as it "
               "cuts texts, not tokens")
   parts = [c.prompts, *(part.prompts for part in build_prompts.list_sources(c).values())]
-  is_of_steps = c.train_scorer.labels not in (None, "outcome")
+  is_of_steps = c.train_scorer.labels in step_labels.OF_STEPS
   if is_of_steps and any("max_tokens" in part.columns for part in parts):
     raise ValueError("prompts.columns.max_tokens: leave it out with train_scorer.labels, whose "
                      "completions go on after each step.")
   if c.train_scorer.labels is None:
     _require_off(c, "without train_scorer.labels", {
-        "train_scorer.balanced": False, "train_scorer.loss.name": "reward_model.bce"})
+        "train_scorer.balanced": False, "train_scorer.head": "plain", "train_scorer.margins": False,
+        "train_scorer.merge_steps": False, "train_scorer.loss.name": "reward_model.bce"})
   _check_head(c)
   if c.rollouts.step_separator is not None: return
   needing = [f"{key}={path!r}" for path, key in verifiers(c).items()
@@ -358,20 +359,43 @@ def _check_steps(c: keys.Config, methods: methods_lib.Methods) -> None:
   if needing: _refuse(c, "rollouts.step_separator", f"{needing[0]} needs it")
 
 
+# Of a loss of losses/reward_model.py: arguments of these heads alone.
+_READS = {"spreads_N": "spread", "chosen_spread_N": "spread", "chosen_NK": "mixture"}
+
+
 def _check_head(c: keys.Config) -> None:
-  """Refuses losses that a head cannot be trained with."""
-  loss = resolve.bind("losses", c.train_scorer.loss, "train_scorer.loss")
-  taken = inspect.signature(loss).parameters
-  is_paired = "chosen_N" in taken
-  if not is_paired and "scores_N" not in taken:
+  """Refuses heads, labels and losses that do not belong together."""
+  part = c.train_scorer
+  loss = resolve.bind("losses", part.loss, "train_scorer.loss")
+  taken, named = inspect.signature(loss).parameters, f"train_scorer.loss.name={part.loss.name!r}"
+  compares = {"chosen_N", "chosen_NK", "scores_PG"} & set(taken)
+  if not compares and "scores_N" not in taken:
     _refuse(c, "train_scorer.loss.name", "a loss of scores, such as reward_model.bce or .mse, or "
             "of pairs, such as reward_model.bradley_terry")
-  if is_paired and c.train_scorer.labels != "outcome":
-    _refuse(c, "train_scorer.labels", "outcome with train_scorer.loss.name="
-            f"{c.train_scorer.loss.name!r}, which compares completions")
-  if c.train_scorer.balanced and "weight_N" not in taken:
-    _refuse(c, "train_scorer.balanced",
-            f"False with train_scorer.loss.name={c.train_scorer.loss.name!r}")
+  if compares and part.labels != "outcome":
+    _refuse(c, "train_scorer.labels", f"outcome with {named}, which compares completions")
+  if part.balanced and "weight_N" not in taken:
+    _refuse(c, "train_scorer.balanced", f"False with {named}")
+  if part.margins and "margin_N" not in taken:
+    _refuse(c, "train_scorer.margins", f"False with {named}")
+  wanted = next((head for name, head in _READS.items() if name in taken), None)
+  if wanted and part.head != wanted: _refuse(c, "train_scorer.head", f"{wanted} with {named}")
+  if part.head in ("spread", "mixture") and wanted != part.head:
+    losses = dict(spread="gaussian or .uncertain_bradley_terry", mixture="mixture")[part.head]
+    _refuse(c, "train_scorer.loss.name", f"reward_model.{losses} with train_scorer.head="
+            f"{part.head!r}")
+  if (part.labels == "both") != (part.head == "product"):
+    _refuse(c, "train_scorer.head", "product with train_scorer.labels='both', and only then")
+  if part.head == "yes_no" and part.labels != "outcome":
+    _refuse(c, "train_scorer.labels", "outcome with train_scorer.head='yes_no', which is asked "
+            "about whole completions")
+  if (part.head == "yes_no") != (part.question is not None):
+    raise ValueError(f"train_scorer.question={part.question!r}: " + (
+        "a text, which asks whether the completion is right, with train_scorer.head='yes_no'."
+        if part.question is None else f"None with train_scorer.head={part.head!r}."))
+  if part.merge_steps and part.labels not in ("until_first_zero", "relative"):
+    _refuse(c, "train_scorer.merge_steps", f"False with train_scorer.labels={part.labels!r}: the "
+            "labels of later steps do not depend on earlier ones")
 
 
 def _check_value_model(c: keys.Config, methods: methods_lib.Methods) -> None:

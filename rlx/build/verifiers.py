@@ -17,7 +17,7 @@ from rlx.core import fields, records, resolve, rng
 from rlx.io import tokenizer as tokenizer_io
 from rlx.learner import hosts
 from rlx.stages import host_fields, judging, methods as methods_lib, outcomes, texts as texts_lib
-from rlx.verifiers import pool
+from rlx.verifiers import _encoder, pool
 
 
 def readers_of(c: keys.Config, methods: methods_lib.Methods) -> list[str]:
@@ -40,6 +40,7 @@ def pool_of(c: keys.Config, prompts: Sequence[records.Prompt],
       options=dict(
           thoughts=tuple(c.verifier.thoughts),
           judge=build_judges.list_judges(c),
+          embedding=c.verifier.embedding,
           code=dict(unsafe=c.verifier.unsafe, test_s=c.verifier.test_s,
                     test_mb=c.verifier.test_mb, total_s=0.8 * c.verifier.timeout_s,
                     tolerance=c.verifier.test_tolerance)))
@@ -54,6 +55,8 @@ def pool_of(c: keys.Config, prompts: Sequence[records.Prompt],
   asked = {path: [p for p in prompts if p.verifier == path] for path in named}
   build_judges.check_requests(judges, build_judges.list_judges(c), asked | {
       path: prompts for path in validation.verifiers(c)})
+  if any(str(path).startswith("embedding.") for path in (*validation.verifiers(c), *named)):
+    _encoder.find(c.verifier.embedding)  # Refuses a missing one.
   return verifiers
 
 

@@ -273,8 +273,9 @@ Keys = TypedDict("Keys", {
     "prompts.paired": bool,
     # P, prompts per RL iteration
     "prompts.per_step": int,
-    # chain | PATH | hf:NAME | tfds:NAME | gym:TASK,TASK (io/rows.py), or the name of a public set
-    # such as gsm8k, with its dataset and splits (build/sets.py).
+    # chain | PATH | judging:PATH (completions to judge) | hf:NAME | tfds:NAME | gym:TASK,TASK
+    # (io/rows.py), or the name of a public set such as gsm8k, with its dataset and splits
+    # (build/sets.py).
     "prompts.source": str,
     "prompts.split": str,
     # A function in rlx/prompts/templates.py. Keys that are no options of it are variables of the
@@ -416,24 +417,39 @@ Keys = TypedDict("Keys", {
     "teacher.path": str | None,
     # whether right and wrong steps have half of the head's loss each
     "train_scorer.balanced": bool,
+    # What gives the score: a head for one number | spread: one for a mean and a spread | product:
+    # for two probabilities, with labels=both | mixture: `heads` heads and a router of the prompt
+    # | yes_no: the model's own head, `yes` against `no` after the completion and `question`.
+    "train_scorer.head": Literal["plain", "spread", "product", "mixture", "yes_no"],
+    "train_scorer.heads": int,
     "train_scorer.held_out": str | None,
     # None: an implicit PRM, trained on verdicts. outcome: a model with a head, which learns the
-    # verdict, or the order of the verdicts of a group, at the last token. Otherwise one that
-    # learns Monte-Carlo labels of steps of this kind.
+    # verdict, or the order of the verdicts of a group, at the last token. prefixes: at each token
+    # the share of right completions among those of the group that begin so. spans: labels of
+    # parts of the text, at each of their tokens. both: at the end of each step whether it is
+    # right, and what it leaves possible. Otherwise Monte-Carlo labels of steps of this kind.
     "train_scorer.labels": Literal["hard", "soft", "until_first_zero", "monotone", "relative",
-        "outcome"] | None,
+        "both", "prefixes", "spans", "outcome"] | None,
     # of a head
     "train_scorer.loss": Function | dict[str, Any],
     "train_scorer.loss.name": Function,
+    # whether reward_model.bradley_terry subtracts the rows' `margin`
+    "train_scorer.margins": bool,
     # Stops using completions once this many tokens were sampled for their labels; None: no limit.
     "train_scorer.max_sampled": int | None,
+    # whether a copy of each completion has two of its steps as one
+    "train_scorer.merge_steps": bool,
+    "train_scorer.no": str,
     # training prompts to sample where no file is given
     "train_scorer.prompts": int,
-    # JSONL files of {"prompt" or "question", "completion", "verdict", "group"}, for training and
-    # for evaluation (held_out); None: completions are sampled into the workdir.
+    "train_scorer.question": str | None,
+    # JSONL files of {"prompt" or "question", "completion", "verdict", "group"}, or NAME:FILE of a
+    # published set (docs/data.md), for training and for evaluation (held_out); None: completions
+    # are sampled into the workdir.
     "train_scorer.rollouts": str | None,
     # completions sampled after each step for its label
     "train_scorer.step_rollouts": int,
+    "train_scorer.yes": str,
     # clip range of the value loss; None: off
     "value.clip": float | None,
     "value.epochs": int,

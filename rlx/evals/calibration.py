@@ -54,3 +54,27 @@ def brier(probability_B: npt.ArrayLike, outcome_B: npt.ArrayLike) -> float:
     0.125
   """
   return accuracy.mean((np.asarray(probability_B) - np.asarray(outcome_B)) ** 2)
+
+
+def compute_expected_error(probability_B: npt.ArrayLike, outcome_B: npt.ArrayLike, *,
+                   bins: int = 10) -> float:
+  """The expected calibration error, NaN without completions.
+
+    ECE = sum_k n_k / n |mean p - mean outcome|,   k: the bins of `reliability`
+
+  Source: Naeini et al. 2015, Obtaining well calibrated probabilities using Bayesian binning;
+  Guo et al. 2017, arXiv:1706.04599. Differs from them: the probability is that of the outcome 1,
+  and not of the class that is predicted.
+
+  Args:
+    probability_B: in [0, 1].
+    outcome_B: verdicts in [0, 1].
+  Example:
+    >>> calibration.compute_expected_error([.1, .3, .9, 1.], [0, 1, 1, 1], bins=2)
+    0.175
+  """
+  probability_B, outcome_B = np.asarray(probability_B, float), np.asarray(outcome_B, float)
+  if not len(probability_B): return float("nan")
+  bin_B = np.minimum((probability_B * bins).astype(int), bins - 1)
+  gap_K = np.bincount(bin_B, probability_B - outcome_B, minlength=bins)
+  return float(np.abs(gap_K).sum() / len(probability_B))

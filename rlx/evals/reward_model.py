@@ -64,6 +64,33 @@ def one_to_many(score_PG: npt.ArrayLike, right_PG: npt.ArrayLike) -> dict[str, f
   return {name: accuracy.mean(value_P[has_P]) for name, value_P in parts.items()}
 
 
+def consistency(better_N: npt.ArrayLike, group_N: npt.ArrayLike) -> float:
+  """How often two wordings of a pair have the same better completion.
+
+    consistency = mean over groups of the share of pairs of its rows with equal better_N
+
+  Source: the idea of reWordBench, Wu et al. 2025, arXiv:2503.11751. Differs from the paper: it
+  reports the accuracy that is left on reworded rows; this is agreement, whoever is right.
+
+  Args:
+    better_N: 1 if the first completion of a row is preferred, 0 if the second is, 1/2 for a tie;
+      NaN is unknown.
+    group_N: equal for the wordings of a pair.
+  Returns:
+    float, NaN unless a group has two known rows.
+  Example:
+    >>> reward_model.consistency([1., 1., 0., 1., .5, np.nan], [0, 0, 0, 1, 1, 1])
+    0.1666...
+  """
+  better_N, group_N = np.asarray(better_N, float), np.asarray(group_N)
+  shares = []
+  for group in np.unique(group_N):
+    known = better_N[(group_N == group) & ~np.isnan(better_N)]
+    n, (_, counts) = len(known), np.unique(known, return_counts=True)
+    if n > 1: shares.append(np.sum(counts * (counts - 1)) / (n * (n - 1)))
+  return accuracy.mean(shares)
+
+
 def implicit_gap(implicit: dict[str, tuple],
                  explicit: dict[str, tuple]) -> dict[str, dict[str, float]]:
   """How much less accurate an implicit reward model is than one with a head, by split.

@@ -1,6 +1,7 @@
 """Plots of a run: curves.png from metrics.jsonl, and SVGs for a page."""
 from collections.abc import Mapping, Sequence
 import contextlib
+import functools
 import io
 import math
 import pathlib
@@ -110,19 +111,81 @@ def time_svg(workdir: str | pathlib.Path) -> str | None:
 
 def reliability_svg(bins: Sequence[Mapping[str, float]]) -> str:
   """SVG of evals/calibration.py: the predicted share that is right against the actual one."""
-  def plot(axis):
-    used = [b for b in bins if b["n"]]
-    predicted, right = ([b[k] for b in used] for k in ("predicted", "right"))
-    axis.plot([0, 1], [0, 1], linestyle=":", color="0.5")
-    axis.errorbar(predicted, right, fmt="o-", markersize=4, capsize=2, yerr=[
-        [b["right"] - b["low"] for b in used], [b["high"] - b["right"] for b in used]])
-    for b in used:
-      axis.text(b["predicted"], 1.02, f"n={b['n']}", fontsize=7, ha="center",
-                transform=axis.get_xaxis_transform())
-    axis.set(xlim=(0, 1), ylim=(-0.05, 1.05))
-    axis.set_ylabel("share right", fontsize=8)
-    _finish(axis, xlabel="prediction of the PRM, mean of the bin")
-  return _svg("reliability", plot)
+  return _svg("reliability", lambda axis: _plot_reliability(axis, bins, "prediction of the PRM"))
+
+
+def _plot_reliability(axis, bins, what):
+  used = [b for b in bins if b["n"]]
+  predicted, right = ([b[k] for b in used] for k in ("predicted", "right"))
+  axis.plot([0, 1], [0, 1], linestyle=":", color="0.5")
+  axis.errorbar(predicted, right, fmt="o-", markersize=4, capsize=2, yerr=[
+      [b["right"] - b["low"] for b in used], [b["high"] - b["right"] for b in used]])
+  for b in used:
+    axis.text(b["predicted"], 1.02, f"n={b['n']}", fontsize=7, ha="center",
+              transform=axis.get_xaxis_transform())
+  axis.set(xlim=(0, 1), ylim=(-0.05, 1.05))
+  axis.set_ylabel("share right", fontsize=8)
+  _finish(axis, xlabel=f"{what}, mean of the bin")
+
+
+def judging_svgs(result: Mapping[str, Any]) -> dict[str, str]:
+  """{title: SVG} of what was measured of a scorer or judge (tools/judging.py)."""
+  return {title: _svg(title, plot, height)
+          for title, (plot, height) in _plots_of_judging(result).items()}
+
+
+def draw_judging(path: str | pathlib.Path, result: Mapping[str, Any]) -> bool:
+  """Plots what was measured of a scorer or judge, with 95% intervals; whether there is anything."""
+  plots = _plots_of_judging(result)
+  if not plots: return False
+  size = 4.4 * len(plots), max(height for _, height in plots.values()) + 0.6
+  with _figure(path, 1, len(plots), figsize=size) as axes:
+    for axis, (title, (plot, _)) in zip(axes, plots.items()):
+      plot(axis)
+      axis.set_title(title, fontsize=10, pad=14)
+  return True
+
+
+_BIASES = ("order", "length", "format", "own")
+
+
+def _plots_of_judging(result):
+  """{title: (axis -> None, height)}."""
+  def bars(axis, shown, zero):
+    shown, ends = shown[::-1], [[], []]
+    for _, x in shown:
+      ends[0].append(max(x["mean"] - x["low"], 0))
+      ends[1].append(max(x["high"] - x["mean"], 0))
+    axis.errorbar([x["mean"] for _, x in shown], range(len(shown)), xerr=ends, fmt="o",
+                  markersize=4, capsize=2)
+    axis.set_yticks(range(len(shown)), [name[:40] for name, _ in shown])
+    axis.axvline(zero, linestyle=":", color="0.5")
+    _finish(axis, xlabel="mean, 95% interval")
+  def lines(axis, key, x_key, label):
+    x = [point[x_key] for point in result[key]]
+    for style, name in zip(_STYLES, [n for n in result[key][0] if n not in ("n", "kl")]):
+      mean, low, high = ([point[name][end] for point in result[key]]
+                         for end in ("mean", "low", "high"))
+      line, = axis.plot(x, mean, label=name, linestyle=style, marker="o", markersize=3)
+      axis.fill_between(x, low, high, color=line.get_color(), alpha=0.12, linewidth=0)
+    if x_key == "n":
+      axis.set_xscale("log", base=2)
+      axis.set_xticks(x, list(map(str, x)))
+    _finish(axis, xlabel=label, legend=True)
+  known = [(name, x) for name, x in result["metrics"].items()
+           if all(math.isfinite(x[end]) for end in ("mean", "low", "high"))]
+  biases = [(name, x) for name, x in known if name in _BIASES]
+  others = [(name, x) for name, x in known if name not in _BIASES]
+  plots, curve = {}, functools.partial(functools.partial, lines)
+  for title, some, zero in (("measures", others, 0.5), ("biases", biases, 0.0)):
+    if some: plots[title] = (functools.partial(bars, shown=some, zero=zero),
+                             max(2.6, 0.19 * len(some) + 0.6))
+  if len(result.get("best_of_n", ())) > 1:
+    plots["best of n"] = curve(key="best_of_n", x_key="n", label="n"), 2.6
+  if result.get("kl"): plots["scores along KL"] = curve(key="kl", x_key="kl", label="KL, nats"), 2.6
+  if result.get("reliability"): plots["calibration"] = functools.partial(
+      _plot_reliability, bins=result["reliability"], what="score"), 2.6
+  return plots
 
 
 def _panels(lines):
@@ -166,7 +229,7 @@ def _figure(file, rows=1, columns=1, *, save=dict(dpi=100), **options):
   plt.close(figure)
 
 
-def _svg(name, plot):
+def _svg(name, plot, height=2.6):
   """The SVG element of one axis for a page: text stays text, black is the colour of the page.
 
   Args:
@@ -176,7 +239,7 @@ def _svg(name, plot):
   import matplotlib  # pylint: disable=g-import-not-at-top
   text, no_metadata = io.StringIO(), dict.fromkeys(("Creator", "Date", "Format", "Type"))
   with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}), _figure(
-      text, figsize=(4, 2.6),
+      text, figsize=(4, height),
       save=dict(format="svg", transparent=True, metadata=no_metadata)) as axes:
     plot(axes[0])
   svg = text.getvalue()

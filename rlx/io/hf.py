@@ -46,7 +46,8 @@ def open_model(path: str | pathlib.Path) -> tuple[
   source, tensors = shards.tensors(pathlib.Path(path))
   # Old files have the rotary frequencies of each layer too, which follow from the config.
   tensors = {name: x for name, x in tensors.items() if not name.endswith("rotary_emb.inv_freq")}
-  more = {"score.bias": np.zeros(1, np.float32).view(_NoBias)} if config.has_head else {}
+  more = ({"score.bias": np.zeros(config.outputs, np.float32).view(_NoBias)} if config.has_head else
+          {})
   leaves = tables.leaves({**more, **tensors}, families.find_family(hf["model_type"]).tensors,
                          config, source)
   dtype = functools.reduce(jnp.promote_types, {np.dtype(x.dtype) for x in tensors.values()})

@@ -116,6 +116,41 @@ def summary(workdir: str | pathlib.Path) -> dict:
   raise ValueError(f"{path}: this is no summary of a run.")
 
 
+def judging(workdir: str | pathlib.Path) -> dict | None:
+  """judging.json, what `rlx evaluate` measured of a scorer or judge; None without the file.
+
+  Raises:
+    ValueError: the file is none that tools/judging.py wrote.
+  """
+  path = pathlib.Path(workdir) / "judging.json"
+  if not path.exists(): return None
+  _check_is_file(path)
+  ends = ("mean", "low", "high")
+  try:
+    value = json.loads(path.read_bytes())  # May have NaN.
+    metrics, best, kl, bins = (value.get(key, kind) for key, kind in (
+        ("metrics", {}), ("best_of_n", []), ("kl", []), ("reliability", [])))
+    numbers = [x[k] for x in metrics.values() for k in (*ends, "prompts")]
+    for point in (*best, *kl):
+      names = [name for name in point if name not in ("n", "kl")]
+      numbers += [point["kl"], *(point[name][k] for name in names for k in ends)]
+    if any(type(x["n"]) is not int or not 0 < x["n"] < 2**31 for x in best): raise ValueError
+    if any(set(x) != set(points[0]) for points in (best, kl) for x in points): raise ValueError
+    numbers += [x[k] for x in bins for k in (
+        "low_edge", "high_edge", "n", "prompts", "predicted", "right", "low", "high")]
+    beside = [x for found in value.get("published", {}).values() for x in found]
+    numbers += [x["value"] for x in beside] + [value["count"]]
+    texts = [value["judged"], value["rows"], value["kind"],
+             *(x[k] for x in beside for k in ("of", "source"))]
+    fits = [x for key in ("best_of_n_fit", "kl_fit") for x in value.get(key, {}).values()]
+    is_fit = lambda x: isinstance(x, float) or _is_number(x)
+    if (all(map(_is_number, numbers)) and all(isinstance(x, str) for x in texts)
+        and all(map(is_fit, fits))): return value
+  except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+    pass
+  raise ValueError(f"{path}: this is nothing that rlx evaluate wrote about a scorer or judge.")
+
+
 def _lines(rows):
   return "".join(json.dumps(row) + "\n" for row in rows)
 

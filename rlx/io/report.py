@@ -62,6 +62,26 @@ def print_suite(metrics: dict[str, dict]) -> None:
       for name, x in metrics.items()], width=120)
 
 
+def print_judging(result: dict) -> None:
+  """Prints what was measured of a scorer or judge: a table of metrics, with what papers measured of
+  other ones beside, then best of n and the curve along KL."""
+  beside = {name: "; ".join(f"{x['value']:.3f}: {x['of']} ({x['source']})" for x in found)
+            for name, found in result.get("published", {}).items()}
+  print(f"{result['judged']}: {result['count']} rows of {result['rows']}")
+  print_table(["", "95% interval", "rows"] + ["published, of others"] * bool(beside), [
+      [name, format_interval(x), x["prompts"]] + [beside.get(name, "")] * bool(beside)
+      for name, x in result["metrics"].items()], width=200)
+  if used := result.get("used"): print(", ".join(f"{n:,} {name}" for name, n in used.items()))
+  for key, x_axis in (("best_of_n", "n"), ("kl", "kl")):
+    points = result.get(key, [])
+    names = [name for name in points[0] if name not in ("n", "kl")] if points else []
+    print_table([x_axis, *names], [[f"{x[x_axis]:g}", *(format_interval(x[name]) for name in names)]
+                                   for x in points], width=200)
+    if fitted := result.get(f"{key}_fit"):
+      print("gold against d = sqrt(KL): alpha {alpha:.3g}, beta {beta:.3g}, peak at KL "
+            "{peak_kl:.3g}, error {error:.3g}".format(**fitted))
+
+
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, width: int) -> None:
   """Prints a table of values as they are; nothing if it has no rows."""
   from rich import box, console, table  # pylint: disable=g-import-not-at-top

@@ -12,6 +12,7 @@
                      it, such as data/{split}-*.parquet
   tfds:NAME          a tensorflow-datasets set; TensorFlow is not needed
   gym:TASK,TASK      reasoning-gym tasks, which take turns
+  judging:PATH       completions with verdicts, of a file as above, for prompts/datasets/judging.py
   chain              questions of prompts/datasets/chain.py
   generated          {"seed", "index", options}, from which prompts.dataset makes questions
 
@@ -111,8 +112,8 @@ def _parse_source(source, key):
   suffix = pathlib.Path(str(source)).suffix[1:]
   if suffix in _FILES: return suffix, str(source)
   raise ValueError(f"{key}={str(source)!r:.200}: needed is chain, generated, hf:OWNER/NAME, "
-                   "tfds:NAME, gym:TASK,TASK, jsonl:PATH or the path of a .jsonl, .json, .csv, "
-                   ".tsv or .parquet file.")
+                   "tfds:NAME, gym:TASK,TASK, judging:PATH, jsonl:PATH or the path of a .jsonl, "
+                   ".json, .csv, .tsv or .parquet file.")
 
 
 def _names_splits(kind, name):
@@ -300,6 +301,13 @@ def _tfds(name, split, *, data_dir=None):
           for row in table)
 
 
+def _judging(name: str, split: str | None) -> Iterator[Mapping[str, Any]]:
+  """The rows of a file, of all splits; with {split} in its path those of one, which they name."""
+  suffix, is_named = pathlib.Path(name).suffix[1:], "{split}" in name
+  rows_ = _file(_FILES.get(suffix, _FILES["jsonl"]), name, split if is_named else None)
+  return (dict(row, split=split) if is_named else row for row in rows_)
+
+
 _HELD_OUT = 4  # Every fourth gym question, on average, belongs to "test".
 
 
@@ -357,6 +365,7 @@ def _import(module, package):
 
 
 _KINDS: dict[str, Any] = {
-    **dict(rows=_in_memory, chain=_chain, generated=_generate, gym=_gym, hf=_hf, tfds=_tfds),
+    **dict(rows=_in_memory, chain=_chain, generated=_generate, gym=_gym, hf=_hf, judging=_judging,
+         tfds=_tfds),
     **{kind: functools.partial(_file, read) for kind, read in _FILES.items()}}
 KINDS = frozenset(_KINDS)  # The first words of sources.

@@ -203,7 +203,7 @@ def _list_few(names):
 def _sizes(c):
   return dict(V=c.vocab_size, D=c.d_model, L=c.n_layers, N=c.n_heads,
               K=c.n_kv_heads, H=c.head_dim, F=c.d_ff, E=c.n_experts, c=2, h=c.head_dim // 2,
-              **{"1": 1})
+              **{"1": c.outputs})
 
 
 @functools.lru_cache(maxsize=8)

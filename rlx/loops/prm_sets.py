@@ -26,7 +26,7 @@ from rlx.evals import accuracy, best_of_n, reward_model, step_errors
 from rlx.io import rows as io_rows
 from rlx.learner import hosts
 from rlx.rollouts import padding, trajectories
-from rlx.stages import passes as passes_lib, texts as texts_lib
+from rlx.stages import host_fields, passes as passes_lib, texts as texts_lib
 from rlx.verifiers import steps as verifier_steps
 
 
@@ -118,21 +118,27 @@ def measure(run: build.Run, state: records.TrainState,
 
 def score(run: build.Run, state: records.TrainState, prompts: Sequence[list[int]],
           completions: Sequence[list[int]],
-          columns: list[list[int]] | None = None) -> dict[str, np.ndarray]:
+          columns: list[list[int]] | None = None,
+          segments: Sequence[Sequence[tuple[str, list[int]]]] | None = None
+          ) -> dict[str, np.ndarray]:
   """Computes {variant: steps_BJ} of `step_rewards` for prompts and completions, in parts.
 
   Args:
     prompts, completions: lists of token ids.
     columns: see `step_rewards`.
+    segments: of completions that are episodes, as of `trajectories.rows`; empty for others.
   """
   n, size = len(prompts), run.sizes.rows
+  parts_of = [list(x) or [("action", list(ids))] for x, ids in zip(
+      segments or [()] * n, completions)]
   multiple = run.sizes.bucket
   longest = [-(-max(map(len, x)) // multiple) * multiple for x in (prompts, completions)]
   parts = []
   for chosen in padding.batches(range(n), size):  # Repeated rows fill the last part.
     take = lambda x: [x[i] for i in chosen]  # pylint: disable=cell-var-from-loop
-    rollouts = trajectories.pairs(take(prompts), take(completions), run.texts.tokenizer,
-                                  longest[1], longest[0])
+    rollouts = trajectories.rows(
+        take(prompts), take(parts_of), width=longest[1], pad_id=run.texts.tokenizer.pad_id,
+        prompt_width=padding.bucket(max(map(len, take(prompts))), longest[0]))
     parts.append(step_rewards(run, state, rollouts, columns and take(columns)))
   return {k: best_of_n.stack([part[k] for part in parts])[:n] for k in parts[0]}
 
@@ -145,8 +151,8 @@ def step_rewards(run: build.Run, state: records.TrainState, rollouts: records.Ro
     no_ref  the same with log pi_phi alone
 
   The last step ends with the completion, EOS included. A PRM with a head
-  (train_scorer.labels) has only the variant "": what it gives at the end of each step, or with
-  train_scorer.labels=outcome at the end of the completion.
+  (train_scorer.labels) has only the variant "": what it gives at the end of each step, at each
+  token with train_scorer.labels=spans, or with outcome and prefixes at the end of the completion.
 
   Args:
     columns: the columns in which each row's steps end. None: rollouts.step_separator splits
@@ -154,13 +160,20 @@ def step_rewards(run: build.Run, state: records.TrainState, rollouts: records.Ro
   Returns:
     {variant: steps_BJ}, NaN where a row has fewer than J steps.
   """
-  rollouts = rollouts.rows()
+  rollouts, labels, asked = rollouts.rows(), run.passes.labels, run.passes.asked_scorer
+  len_B = rollouts.completion_len_B
   if columns is None:
-    columns = ([[int(n) - 1] * int(n > 0) for n in rollouts.completion_len_B]
-               if run.passes.head_at_end else
+    columns = ([[int(n) - 1] * int(n > 0) for n in len_B] if labels in ("outcome", "prefixes") else
+               [list(range(int(n))) for n in len_B] if labels == "spans" else
                run.texts.step_columns(padding.completions(rollouts)))
   has_head = run.passes.head_parts is not None
-  if has_head: rollouts = padding.append(rollouts, 0)
+  if asked is not None:
+    x, ids = rollouts.prompt_width, padding.completions(rollouts)
+    prompts = [row[x - n:x].tolist() for row, n in zip(rollouts.tokens_BS, rollouts.prompt_len_B)]
+    rollouts = host_fields.ask_rows(prompts, ids, asked.question_ids, run.texts.tokenizer,
+                                    rollouts.tokens_BS.shape[1])
+    columns = [[0] * bool(row) for row in ids]
+  elif has_head: rollouts = padding.append(rollouts, 0)
   passes = passes_lib.make_passes(run.passes, state, rollouts)
   if has_head:
     odds_BT = hosts.fetch(passes.head_scores())

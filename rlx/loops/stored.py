@@ -10,32 +10,43 @@ A row of a file is one completion:
   values      for each step, the share of right completions among those sampled after it
   start       the same of the prompt, before the first step; read by train_scorer.labels=relative
   sampled     number of tokens sampled for the row, including those sampled for `values` and `start`
-  label       index of the first wrong step, -1 if all are right; only for evaluation
+  label       index of the first wrong step, -1 if all are right; for evaluation, and read by
+              train_scorer.labels=both
+  margin      by how much it is better than a completion of margin 0, in units of the score
+  spans       [start, end, label] of parts of the text; read by train_scorer.labels=spans
+  segments    of an episode, in place of the completion: ["action" or "observation", token ids];
+              prompt_ids are the token ids of its prompt
 
-A row may have a pair instead, the texts `chosen` and `rejected`: it is two completions with the
-verdicts 1 and 0, which are a group of their own. Values of steps that people, a formal checker or
-another model gave are labels too: with `values` in all rows nothing is sampled.
+A row may have several completions instead, which are a group of their own: the texts `chosen` and
+`rejected`, of which the first has the verdict 1 and the `margin` of the row and the other has 0 of
+both, or a list `completions` with a list `verdicts`. `question` may be a list of messages, and
+`messages` a whole dialogue that ends with a reply, whose turns of the assistant are actions.
+Values of steps that people, a formal checker or another model gave are labels too: with `values` in
+all rows nothing is sampled.
 """
+import collections
+from collections.abc import Iterator, Sequence
 import dataclasses
 import json
 import math
 import os
 import pathlib
-from typing import Callable
+import sys
+from typing import Any, Callable, cast
 
 import jax.numpy as jnp
 import numpy as np
 
 from rlx import build
-from rlx.core import ranges, records, rng
+from rlx.core import prefixes, ranges, records, rng
 from rlx.evals import best_of_n
 from rlx.io import rows as io_rows
 from rlx.learner import hosts, sharding
 from rlx.loops import prm_sets
+from rlx.prompts import columns as columns_lib, scored_sets
 from rlx.rewards import step_labels
-from rlx.rollouts import padding
-from rlx.stages import texts as texts_lib
-
+from rlx.rollouts import padding, trajectories
+from rlx.stages import host_fields, texts as texts_lib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +57,9 @@ class Completion:
   ids: list         # EOS included
   group: str
   verdict: float    # NaN if unknown
-  labels: tuple = ()  # one for each step, see `add_labels`
+  labels: tuple = ()  # one for each step, or each token, see `label_all`; NaN: none
+  potentials: tuple = ()  # further labels of each step, with labels=both
+  segments: tuple = ()  # of an episode: (kind, ids), whose ids are `ids`
 
 
 def sample(path: str | os.PathLike, run: build.Run, state: records.TrainState,
@@ -63,17 +76,22 @@ def sample(path: str | os.PathLike, run: build.Run, state: records.TrainState,
   def make(start: int, stop: int) -> list[dict]:
     some = prompts[start // group:stop // group]
     asked = [some[i % len(some)] for i in range(batch)]
-    rollouts = draw(state.join_params("policy"), asked, rng.key(run.passes.seed, stream))
+    rollouts = hosts.fetch(draw(
+        state.join_params("policy"), asked, rng.key(run.passes.seed, stream)))
     outcome_B = run.outcomes(asked, rollouts).ravel()
     run.pool.check(run.annotate.max_error_rate)
     texts = run.texts.completions(rollouts)
     asked = [p for p in asked for _ in range(group)]
     label_B = np.full(len(texts), np.nan) if verifier is None else prm_sets.first_errors(
         run, verifier, asked, texts, outcome_B, rollouts.finish_B)
+    sampled_B = rollouts.action_BT.sum(axis=1)
     rows = [dict(prompt=run.texts.prompt(p), completion=t, verdict=_number(o), group=p.id,
                  finish=records.FINISH[int(f)], sampled=int(n), label=_number(error))
             for p, t, o, f, n, error in zip(
-                asked, texts, outcome_B, rollouts.finish_B, rollouts.completion_len_B, label_B)]
+                asked, texts, outcome_B, rollouts.finish_B, sampled_B, label_B)]
+    if rollouts.turn_BT is not None:  # The tokens of an episode are kept as they are.
+      rows = [row | dict(prompt_ids=ids, segments=segments) for row, ids, segments in zip(
+          rows, *trajectories.split(rollouts))]
     return rows[:stop - start]  # The last batch has repeated prompts.
 
   _complete(path, len(prompts) * group, batch * group, make)
@@ -160,43 +178,115 @@ def read(path: str | os.PathLike, texts: texts_lib.Texts) -> list[Completion]:
     ValueError: the file does not exist, a row lacks a field or has an invalid one, or a text
       is too long; the message names the file and the line.
   """
-  path, completions = pathlib.Path(path), []
-  if not path.is_file(): raise ValueError(f"train_scorer: no file {path}.")
-  for i, row in ((i, part) for i, row in io_rows.read_lines(path) for part in _split_pair(i, row)):
-    where, prompt = f"{path}:{i}", row.get("prompt")
-    if prompt is None and isinstance(row.get("question"), str):
-      prompt = texts.prompt(records.Prompt(id="", text=row["question"]))
-    if not isinstance(prompt, str) or not isinstance(row.get("completion"), str):
-      raise ValueError(f"{where} has {sorted(row)}; needed are texts `prompt` or "
-                       "`question`, and `completion`, or `chosen` and `rejected`.")
-    for key, allowed in _ALLOWED.items():
-      if key in row or key == "verdict":
-        ranges.check(f"{where}: {key}", row.get(key, "none"), allowed)
-    try:
-      ids = texts.tokenizer.pair(prompt, row["completion"])
-    except ValueError as e:
-      raise ValueError(f"{where}: {e}") from None
-    if row.get("finish", "eos") == "eos": ids[1].append(texts.tokenizer.end_id)
-    for key, n, most in (("prompts.max_tokens", len(ids[0]), texts.prompt_tokens),
-                         ("rollouts.max_tokens", len(ids[1]), texts.completion_tokens)):
-      if not 0 < n <= most: raise ValueError(f"{where} has {n} tokens; {key}={most}.")
-    verdict = row["verdict"]
-    completions.append(Completion(row, ids[0], ids[1], group=str(row.get("group", prompt)),
-                                  verdict=math.nan if verdict is None else float(verdict)))
-  if not completions: raise ValueError(f"{path}: no rows.")
+  is_public = scored_sets.split_name(str(path)) is not None
+  if not is_public and not pathlib.Path(path).is_file():
+    raise ValueError(f"train_scorer: no file {path}.")
+  found: Iterator[tuple[str, scored_sets.Read]] = (
+      scored_sets.read(str(path), lambda source: io_rows.rows(source, None, _KEY),
+                       texts.step_separator, _KEY) if is_public else
+      ((f"{path}:{i}", [row]) for i, row in io_rows.read_lines(pathlib.Path(path))))
+  completions, dropped = [], collections.Counter[str]()
+  for i, (where, made) in enumerate(found, 1):
+    if isinstance(made, str): dropped[made] += 1
+    for row in made if isinstance(made, list) else ():
+      try:
+        completions += [_read_one(x, where, texts) for x in _split(i, row, where)]
+      except _Long as e:
+        if not is_public: raise ValueError(str(e)) from None
+        dropped[e.why] += 1
+  for reason, n in sorted(dropped.items()):
+    print(f"rlx: {path}: {n} rows are dropped: {reason}.", file=sys.stderr)
+  if not completions:
+    raise ValueError(f"{path}: no rows" + " that can be used" * bool(dropped) + ".")
+  if len({"margin" in x.row for x in completions}) > 1:
+    raise ValueError(f"{path}: some rows have a `margin` and others have none.")
   return completions
 
 
-def _split_pair(i: int, row: dict) -> list[dict]:
-  """The completions of a row: two of a pair."""
-  if not {"chosen", "rejected"} <= row.keys(): return [row]
-  rest = {key: x for key, x in row.items() if key not in ("chosen", "rejected")}
-  return [dict(dict(group=f"pair {i}"), **rest, completion=row[side], verdict=verdict)
-          for side, verdict in (("chosen", 1.0), ("rejected", 0.0))]
+class _Long(ValueError):
+  """A prompt or completion is too long; `why` without its numbers."""
+
+  def __init__(self, where: str, key: str, n: int, most: int):
+    super().__init__(f"{where} has {n} tokens; {key}={most}.")
+    self.why = f"with more tokens than {key}={most}" if n else "without a completion"
 
 
+def _read_one(row: dict, where: str, texts: texts_lib.Texts) -> Completion:
+  """The Completion of a row of one; raises as `read`."""
+  try:
+    prompt, prompt_ids, segments = _encode(row, where, texts)
+  except ValueError as e:
+    raise ValueError(str(e) if str(e).startswith(where) else f"{where}: {e}") from None
+  ids = [i for _, part in segments for i in part]
+  if (spans := row.get("spans")) and spans[-1][1] > len(row.get("completion", "")):
+    raise ValueError(f"{where}: spans={spans!r:.80}: ends of at most the length of the completion, "
+                     f"{len(row.get('completion', ''))}.")
+  for key, n, most in (("prompts.max_tokens", len(prompt_ids), texts.prompt_tokens),
+                       ("rollouts.max_tokens", len(ids), texts.completion_tokens)):
+    if not 0 < n <= most: raise _Long(where, key, n, most)
+  return Completion(row, prompt_ids, ids, group=str(row.get("group", prompt)),
+                    segments=tuple(segments) if len(segments) > 1 else (),
+                    verdict=math.nan if row["verdict"] is None else float(row["verdict"]))
+
+
+def _encode(row: dict, where: str, texts: texts_lib.Texts
+            ) -> tuple[str, list[int], list[tuple[str, list[int]]]]:
+  """(prompt, its ids, segments) of a row whose other fields are valid."""
+  is_dialogue, prompt = "segments" in row or "messages" in row, row.get("prompt")
+  if not is_dialogue:
+    if prompt is None and "question" in row: prompt = texts.prompt(_ask(row["question"], where))
+    if not isinstance(prompt, str) or not isinstance(row.get("completion"), str):
+      raise ValueError(f"{where} has {sorted(row)}; needed are texts `prompt` or `question`, and "
+                       "`completion`, or `chosen` and `rejected`.")
+  for key, allowed in _ALLOWED.items():
+    if key in row or key == "verdict":
+      ranges.check(f"{where}: {key}", row.get(key, "none"), allowed)
+  if "messages" in row:
+    prompt_ids, segments = texts.dialogue(_ask(row["messages"], where))
+  elif "segments" in row:
+    prompt_ids = row["prompt_ids"] if "prompt_ids" in row else texts.tokenizer.encode(str(prompt))
+    segments = [(kind, ids) for kind, ids in row["segments"]]
+  else:
+    prompt_ids, ids = texts.tokenizer.pair(str(prompt), row["completion"])
+    if row.get("finish", "eos") == "eos": ids.append(texts.tokenizer.end_id)
+    segments = [("action", ids)]
+  return texts.tokenizer.decode(prompt_ids) if prompt is None else prompt, prompt_ids, segments
+
+
+def _ask(question: str | list, where: str) -> records.Prompt:
+  """The Prompt of a question, a text or messages."""
+  text, messages = columns_lib.read_question(question, where)
+  return records.Prompt(id="", text=text, messages=messages)
+
+
+def _split(i: int, row: dict, where: str) -> list[dict]:
+  """The completions of a row: one, two of a pair or those of a list."""
+  rest = {key: x for key, x in row.items() if key not in (
+      "chosen", "rejected", "margin", "completions", "verdicts")}
+  if {"chosen", "rejected"} <= row.keys():
+    if not all(isinstance(row[side], str) for side in ("chosen", "rejected")):
+      pair = scored_sets.split_pair(row["chosen"], row["rejected"], row.get(
+          "prompt", row.get("question")), where)
+      if isinstance(pair, str): raise ValueError(f"{where}: a pair {pair}.")
+      rest, row = {key: x for key, x in rest.items() if key != "prompt"} | dict(
+          question=pair["question"]), row | pair
+    margins = dict(chosen=row["margin"], rejected=0.0) if "margin" in row else {}
+    return [dict(dict(group=f"pair {i}"), **rest, **({"margin": margins[side]} if margins else {}),
+                 completion=row[side], verdict=verdict)
+            for side, verdict in (("chosen", 1.0), ("rejected", 0.0))]
+  if "completions" not in row: return [row]
+  texts, verdicts = row["completions"], row.get("verdicts")
+  if not isinstance(texts, list) or not isinstance(verdicts, list) or len(texts) != len(verdicts):
+    raise ValueError(f"{where}: `completions` and `verdicts` are lists of the same length.")
+  return [dict(dict(group=f"list {i}"), **rest, completion=text, verdict=verdict)
+          for text, verdict in zip(texts, verdicts)]
+
+
+_KEY = "train_scorer.rollouts"
 _START = -1  # The column after which a whole completion is sampled.
 _SHARE = ranges.SHARE.or_none
+_IDS = ranges.Kind("a list of token ids", lambda x: isinstance(x, list) and bool(x) and all(
+    type(i) is int and i >= 0 for i in x))
 _ALLOWED = {  # field -> the values that are valid
     "verdict": _SHARE,
     "values": ranges.Kind("a list of numbers from 0 to 1, or nulls",
@@ -205,7 +295,114 @@ _ALLOWED = {  # field -> the values that are valid
     "finish": ranges.Kind(f"one of {list(records.FINISH)}", lambda x: x in records.FINISH),
     "sampled": ranges.WHOLE,
     "label": ranges.Range(-1, 2**31 - 1).or_none,
+    "margin": ranges.ANY,
+    "spans": ranges.Kind("a list of [start, end, label], in order, with labels from 0 to 1",
+                         lambda x: _is_list_of_spans(x)),
+    "prompt_ids": _IDS,
+    "segments": ranges.Kind("a list of [action or observation, token ids] that begins and ends "
+                            "with an action", lambda x: _is_list_of_segments(x)),
     "group": ranges.Kind("a text or a whole number", lambda x: isinstance(x, str | int))}
+
+
+def _is_list_of_spans(x: Any) -> bool:
+  try:
+    ends = [0, *(at for start, end, _ in x for at in (start, end))]
+    return (isinstance(x, list) and all(label in _SHARE for *_, label in x)
+            and all(type(at) is int for at in ends) and ends == sorted(ends))
+  except (TypeError, ValueError):
+    return False
+
+
+def _is_list_of_segments(x: Any) -> bool:
+  try:
+    kinds = [kind for kind, ids in x if ids in _IDS]
+    return (len(kinds) == len(x) > 0 and set(kinds) <= set(trajectories.KINDS)
+            and kinds[0] == kinds[-1] == "action")
+  except (TypeError, ValueError):
+    return False
+
+
+def label_all(completions: list[Completion], run: build.Run,
+              merge_steps: bool = False) -> list[Completion]:
+  """The Completions with the labels that train_scorer.labels names, those without one left out.
+
+  Args:
+    merge_steps: whether a copy of each completion of several steps has two of them as one.
+  """
+  kind = run.passes.labels
+  if kind == "outcome": return label_outcomes(completions)
+  if kind == "prefixes": return label_prefixes(completions)
+  if kind == "spans": return label_spans(completions, run.texts)
+  if kind == "both": return label_both(completions, run.texts)
+  if merge_steps: completions = [*completions, *_merge(completions, run.passes.seed)]
+  return add_labels(completions, run.texts, cast(step_labels.Kind, kind))
+
+
+def label_prefixes(completions: list[Completion]) -> list[Completion]:
+  """The Completions of known verdict with a label for each token: `prefixes.values` of a group.
+
+  Source: TVM, Lee et al. 2024, arXiv:2407.12863.
+  """
+  made = []
+  for group in group_completions([x for x in completions if not math.isnan(x.verdict)]):
+    width = max(len(x.ids) for x in group)
+    tokens_BT, len_B = padding.pad_right([x.ids for x in group], width, 0)
+    values_BT = prefixes.values(
+        tokens_BT, np.arange(width)[None] < len_B[:, None],
+        np.array([[x.verdict for x in group]], np.float32), np.ones((1, len(group)), bool))
+    made += [dataclasses.replace(x, labels=tuple(values_T[:len(x.ids)].tolist()))
+             for x, values_T in zip(group, np.asarray(values_BT))]
+  return made
+
+
+def label_spans(completions: list[Completion], texts: texts_lib.Texts) -> list[Completion]:
+  """The Completions with `spans`: a token has the label of the part in which its last character is.
+
+  Source: labels of tokens from edits, Xu et al. 2024, arXiv:2406.02756 (from memory, unverified).
+  """
+  made = []
+  for x in completions:
+    length_T = np.array([len(piece) for piece in texts.tokenizer.pieces(x.ids)])
+    end_T, labels_T = np.cumsum(length_T), np.full(len(x.ids), np.nan)
+    for start, end, label in x.row.get("spans", ()):
+      labels_T[(start < end_T) & (end_T <= end) & (length_T > 0)] = label
+    made.append(dataclasses.replace(x, labels=tuple(labels_T.tolist())))
+  return [x for x in made if not np.isnan(x.labels).all()]
+
+
+def label_both(completions: list[Completion], texts: texts_lib.Texts) -> list[Completion]:
+  """The Completions with `label` (steps before the first wrong one are right, it and later ones are
+  not), as labels, or with `values`, as potentials; a row may have one of them alone.
+
+  Source: DuaShepherd, Wu et al. 2025, arXiv:2506.17533 (from memory, unverified).
+  """
+  made = []
+  for x, columns_J in zip(completions, texts.step_columns([x.ids for x in completions])):
+    n, error, values_J = len(columns_J), x.row.get("label"), x.row.get("values")
+    if values_J is not None and len(values_J) != max(n, 1):
+      raise ValueError(f"train_scorer.rollouts: {x.row['completion']!r} has {len(values_J)} values "
+                       f"for {n} steps.")
+    if error is None and values_J is None: continue
+    right_J = [math.nan if error is None else float(error < 0 or j < error) for j in range(n)]
+    made.append(dataclasses.replace(x, labels=tuple(right_J), potentials=tuple(
+        [math.nan if v is None else v for v in values_J or [None] * n])))
+  return made
+
+
+def _merge(completions: list[Completion], seed: int) -> list[Completion]:
+  """Copies of completions in which a step has no value of its own: it and the next one are one.
+
+  The label of both is that of the later one, which may repair the earlier. Source: HRM, Wang et al.
+  2025, arXiv:2503.13551 (from memory, unverified). Differs from the paper: the text between them
+  stays.
+  """
+  copies = []
+  for i, x in enumerate(completions):
+    if (n := len(x.row.get("values", ()))) < 2: continue
+    j = int(np.random.default_rng([seed, rng.number("merge_steps"), i]).integers(n - 1))
+    values = [v for k, v in enumerate(x.row["values"]) if k != j]
+    copies.append(dataclasses.replace(x, row=x.row | dict(values=values, merged=j)))
+  return copies
 
 
 def add_labels(completions: list[Completion], texts: texts_lib.Texts,
@@ -218,7 +415,8 @@ def add_labels(completions: list[Completion], texts: texts_lib.Texts,
   """
   reads_start = kind == "relative"
   for x, columns in zip(completions, texts.step_columns([x.ids for x in completions])):
-    if (n := len(x.row.get("values", ()))) != max(len(columns), 1):
+    n = len(x.row.get("values", ())) + ("merged" in x.row)
+    if n != max(len(columns), 1):
       raise ValueError(f"train_scorer.rollouts: {x.row['completion']!r} has {n} values for "
                        f"{len(columns)} steps.")
     if reads_start and "start" not in x.row:
@@ -230,8 +428,12 @@ def add_labels(completions: list[Completion], texts: texts_lib.Texts,
   start_B = jnp.asarray([x.row["start"] for x in completions]) if reads_start else None
   labels_BJ = np.asarray(step_labels.from_values(
       jnp.asarray(values_BJ), jnp.asarray(~np.isnan(values_BJ)), start_B, kind=kind))
-  return [dataclasses.replace(x, labels=tuple(labels_J[:len(x.row["values"])].tolist()))
-          for x, labels_J in zip(completions, labels_BJ)]
+  made = []
+  for x, labels_J in zip(completions, labels_BJ):
+    labels = labels_J[:len(x.row["values"])].tolist()
+    if "merged" in x.row: labels.insert(x.row["merged"], math.nan)
+    made.append(dataclasses.replace(x, labels=tuple(labels)))
+  return made
 
 
 def label_outcomes(completions: list[Completion]) -> list[Completion]:
@@ -255,7 +457,7 @@ def split_groups(groups: list[list[Completion]], size: int) -> list[list[Complet
 def fill_group(group: list[Completion], size: int) -> list[Completion]:
   """A group with empty completions, without a verdict and labels, up to `size` of them."""
   empty = dataclasses.replace(group[0], row=dict(completion=""), ids=[], verdict=math.nan,
-                              labels=())
+                              labels=(), potentials=(), segments=())
   return group + [empty] * (size - len(group))
 
 
@@ -284,26 +486,59 @@ def count_sampled_tokens(completions: list[Completion]) -> int:
 
 
 def batch(groups: list[list[Completion]], step: int,
-          run: build.Run) -> tuple[records.Rollouts, np.ndarray, np.ndarray]:
-  """(rollouts, outcome_B, labels_BT) of a step, in numpy; groups are reshuffled every epoch.
+          run: build.Run) -> tuple[records.Rollouts, np.ndarray, dict[str, np.ndarray]]:
+  """(rollouts, outcome_B, columns of the Batch) of a step, in numpy; groups are reshuffled every
+  epoch.
 
   A group with fewer than rollouts.per_prompt rows is padded with empty rows, which have no
-  verdict and no labels. labels_BT is NaN except at the ends of labelled steps, or completions.
+  verdict and no labels. The column labels_BT, and with labels=both also potential_BT, is NaN except
+  at the tokens that have labels; margin_B is there if rows have it.
   """
-  n, rows, sizes = len(groups), [], run.sizes
+  n, rows, sizes, asked = len(groups), [], run.sizes, run.passes.asked_scorer
   for i in range(step * sizes.prompts, (step + 1) * sizes.prompts):
     draw = np.random.default_rng([run.passes.seed, rng.number("train_prm"), i // n])
     rows += fill_group(groups[draw.permutation(n)[i % n]], sizes.group)
-  rollouts = padding.trim(run.texts.rollouts([x.prompt for x in rows], [x.ids for x in rows]),
-                          sizes.multiple)
-  labels_BT = np.full(rollouts.sampler_logps_BT.shape, np.nan, np.float32)
-  if any(x.labels for x in rows):
-    ids = [x.ids for x in rows]
-    ends = ([[len(x) - 1] * bool(x) for x in ids] if run.passes.head_at_end else
-            run.texts.step_columns(ids))
-    for labels_T, x, columns in zip(labels_BT, rows, ends):
-      labels_T[columns] = x.labels[:len(columns)]
-  return rollouts, np.array([x.verdict for x in rows], np.float32), labels_BT
+  ids, verdict_B = [x.ids for x in rows], np.array([x.verdict for x in rows], np.float32)
+  arrays: dict[str, np.ndarray] = {}
+  if asked is not None:
+    rollouts = ask(run, [x.prompt for x in rows], ids)
+    ends = [[0] * bool(x) for x in ids]
+  else:
+    rollouts = padding.trim(_rollouts(rows, run.texts), sizes.multiple)
+    if run.passes.labels is None: return rollouts, verdict_B, arrays
+    ends = label_columns(ids, run)
+  names = {"labels_BT": "labels"} | ({"potential_BT": "potentials"} if run.passes.labels == "both"
+                                     else {})
+  for name, field in names.items():
+    arrays[name] = np.full(rollouts.sampler_logps_BT.shape, np.nan, np.float32)
+    for labels_T, x, columns_J in zip(arrays[name], rows, ends):
+      if labels := getattr(x, field): labels_T[columns_J] = labels[:len(columns_J)]
+  if "margin" in groups[0][0].row:
+    arrays["margin_B"] = np.array([x.row.get("margin", 0) for x in rows], np.float32)
+  return rollouts, verdict_B, arrays
+
+
+def ask(run: build.Run, prompts: Sequence[list[int]],
+        completions: Sequence[list[int]]) -> records.Rollouts:
+  """The rows in which a scorer with train_scorer.head=yes_no is asked about completions."""
+  assert run.passes.asked_scorer is not None
+  return host_fields.ask_rows(
+      prompts, completions, run.passes.asked_scorer.question_ids, run.texts.tokenizer,
+      run.sizes.prompt_tokens + run.sizes.completion_tokens)
+
+
+def label_columns(completions: Sequence[list[int]], run: build.Run) -> list[list[int]]:
+  """The columns of completions, lists of token ids, that have labels in training."""
+  if run.passes.labels == "outcome": return [[len(x) - 1] * bool(x) for x in completions]
+  if run.passes.labels in step_labels.OF_TOKENS: return [list(range(len(x))) for x in completions]
+  return run.texts.step_columns(list(completions))
+
+
+def _rollouts(rows: list[Completion], texts: texts_lib.Texts) -> records.Rollouts:
+  """Rollouts of completions and of episodes."""
+  if not any(x.segments for x in rows):
+    return texts.rollouts([x.prompt for x in rows], [x.ids for x in rows])
+  return texts.episodes((x.prompt, [*x.segments] or [("action", x.ids)]) for x in rows)
 
 
 def _complete(path: str | os.PathLike, count: int, size: int,

@@ -1,11 +1,15 @@
-"""Trains a PRM on stored completions: an implicit PRM on verdicts, or one with a head on labels.
+"""Trains a scorer on stored completions: a reward model, or a process reward model.
+
+An implicit PRM learns verdicts (train_scorer.labels=None); a model with a head, or with
+train_scorer.head=yes_no the model's own head for tokens, learns labels of completions, steps or
+tokens, pairs or lists.
 
   rlx train_scorer papers/implicit_prm workdir=/tmp/rlx/implicit
   rlx train_scorer papers/implicit_prm workdir=/tmp/rlx/hard train_scorer.labels=hard
   rlx train_scorer papers/implicit_prm workdir=/tmp/rlx/pairs train_scorer.labels=outcome \\
       train_scorer.loss.name=reward_model.bradley_terry
 
-A model with a head is written to <workdir>/scorer, which `scorers.NAME.path` of a run reads.
+A model that gives scores is written to <workdir>/scorer, which `scorers.NAME.path` of a run reads.
 If train_scorer.rollouts or train_scorer.held_out names no file, the policy samples these
 completions into the workdir. The same command with the same workdir resumes the run.
 rlx.tools.evaluate and rlx.tools.convert read the checkpoints.
@@ -13,7 +17,7 @@ rlx.tools.evaluate and rlx.tools.convert read the checkpoints.
 import dataclasses
 import os
 import pathlib
-from typing import Any, cast
+from typing import Any
 
 import jax
 import numpy as np
@@ -34,6 +38,8 @@ from rlx.stages import annotate, collect, place
 class Options:
   """The config values that only this loop needs."""
   labels: str | None = key("train_scorer.labels")
+  merge_steps: bool = key("train_scorer.merge_steps")
+  margins: bool = key("train_scorer.margins")
   model_path: str = key("model.path")
   prm_path: str | None = key("prm.path")
   param_dtype: str = key("model.param_dtype")
@@ -72,14 +78,14 @@ def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, An
   completions, held_out = data(run, s.state, s.workdir, options)
   s.clock.lap("sample")
   # A head is trained on single steps; other losses may compare the completions of a group.
-  groups = (stored.group_completions(completions) if options.labels in (None, "outcome") else
-            [completions])
+  groups = ([completions] if options.labels in step_labels.OF_STEPS else
+            stored.group_completions(completions))
   groups = stored.split_groups(groups, run.sizes.group)
   for step in s.steps():
-    rollouts, outcome_B, labels_BT = stored.batch(groups, step, run)
+    rollouts, outcome_B, columns = stored.batch(groups, step, run)
     s.host.training_tokens += int(rollouts.completion_len_B.sum())
     annotated = run.annotate(s.state, collect.Collected([], rollouts, outcome_B, None))
-    placed = _place(run, s.state, annotated, labels_BT)
+    placed = _place(run, s.state, annotated, columns)
     state, placed, metrics = run.update_prm(s.state, placed)
     if options.labels is None: metrics |= _measure(placed.batch)
     s.state = state.replace(step=step + 1)
@@ -110,19 +116,24 @@ def save_scorer(run: build.Run, s: session.Session, options: Options) -> None:
   config, hf_config, _ = weights.open_model(options.prm_path or options.model_path)
   own, params = run.passes.models["prm"], s.state.join_params("prm")
   if s.state.frozen is not None: params = lora.merge(params, own.lora_scale)
-  params = {name: x for name, x in params.items() if name != "head"}
-  hf.save(s.workdir / "scorer", dataclasses.replace(
-      config, has_head=True, tied_head=True, param_dtype=options.param_dtype), params,
-          run.texts.tokenizer, hf=hf_config)
-  print(f"{s.workdir / 'scorer'}  the model with its head; set scorers.NAME.path to it")
+  config = dataclasses.replace(config, param_dtype=options.param_dtype)
+  more = " and .kind=yes_no, with its question and answers"
+  if run.passes.asked_scorer is None:
+    params = {name: x for name, x in params.items() if name != "head"}
+    config = dataclasses.replace(config, has_head=True, tied_head=True, score_head=own.score_head,
+                                 outputs=own.outputs)
+    more = ""
+  hf.save(s.workdir / "scorer", config, params, run.texts.tokenizer, hf=hf_config)
+  print(f"{s.workdir / 'scorer'}  the model that gives scores; set scorers.NAME.path to it{more}")
 
 
 def _place(run: build.Run, state: records.TrainState, annotated: annotate.Annotated,
-           labels_BT: np.ndarray) -> place.Placed:
+           columns: dict[str, np.ndarray]) -> place.Placed:
   """The batch on the mesh: with log-probs, or with labels for a head."""
   if run.passes.head_parts is None: return run.score(state, run.place(annotated))
-  batch = annotated.batch.replace(labels_BT=labels_BT)
-  return run.place(dataclasses.replace(annotated, batch=batch)).append(0)
+  batch = annotated.batch.replace(**columns)
+  placed = run.place(dataclasses.replace(annotated, batch=batch))
+  return placed.append(0) if run.passes.asked_scorer is None else placed
 
 
 def _measure(batch: records.Batch) -> dict[str, jax.Array]:
@@ -151,19 +162,35 @@ def data(run: build.Run, state: records.TrainState, workdir: pathlib.Path,
     stored.sample(rollouts, run, state, run.prompts.first(options.prompts), run.sampling.train,
                   batch=run.sizes.prompts, group=run.sizes.group, stream="rollouts")
   completions = stored.read(rollouts, run.texts)
-  if options.labels == "outcome":
-    completions = stored.label_outcomes(completions)
-  elif options.labels is not None:
+  _check_rows(completions, rollouts, options)
+  if options.labels in step_labels.KINDS:
     needed = ("values", "start") if options.labels == "relative" else ("values",)
     if any(name not in x.row for x in completions for name in needed):
+      if run.prompts is None:
+        raise ValueError(f"train_scorer.labels={options.labels!r}: rows with {' and '.join(needed)}"
+                         f"; some of {rollouts} have none.")
       path = workdir / "labelled.jsonl"
       stored.label(path, run, state, completions, options.step_rollouts,
                    with_start="start" in needed)
       completions = stored.read(path, run.texts)
-    kind = cast(step_labels.Kind, options.labels)
-    completions = stored.add_labels(completions, run.texts, kind)
+  if options.labels is not None:
+    completions = stored.label_all(completions, run, options.merge_steps)
+    if not completions:
+      raise ValueError(f"train_scorer.labels={options.labels!r}: no row of {rollouts} has such a "
+                       "label.")
   return (stored.limit_tokens(completions, options.max_sampled, spread=options.labels is not None),
           stored.read(held_out, run.texts))
+
+
+def _check_rows(completions: list[stored.Completion], path: str | os.PathLike,
+                options: Options) -> None:
+  """Refuses rows without the columns that the options need."""
+  wanted = dict(spans=("spans",), both=("label", "values")).get(options.labels or "", ())
+  for name in wanted:
+    if all(x.row.get(name) is None for x in completions):
+      raise ValueError(f"train_scorer.labels={options.labels!r}: no row of {path} has `{name}`.")
+  if options.margins and "margin" not in completions[0].row:
+    raise ValueError(f"train_scorer.margins=True: the rows of {path} have no `margin`.")
 
 
 def measure_prm(run: build.Run, state: records.TrainState,
@@ -177,7 +204,8 @@ def measure_prm(run: build.Run, state: records.TrainState,
   groups = stored.group_completions(completions)
   size = max(map(len, groups))
   rows = [x for group in groups for x in stored.fill_group(group, size)]
-  steps = prm_sets.score(run, state, [x.prompt for x in rows], [x.ids for x in rows])
+  steps = prm_sets.score(run, state, [x.prompt for x in rows], [x.ids for x in rows],
+                         segments=[x.segments for x in rows])
   scores = prm_sets.scores(steps)
   outcome_PG = np.reshape([x.verdict for x in rows], (-1, size))
   # What the texts of the prompts have of the replies, as `Texts.start_of_reply`.

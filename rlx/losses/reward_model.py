@@ -77,8 +77,9 @@ def focal(chosen_N: Array, rejected_N: Array, valid_N: Array, *,
 
     l = (1 - 2 max(0, p - 1/2))^gamma softplus(-D),   p = sigmoid(D)
 
-  Source: Skywork-Reward, Liu et al. 2024, arXiv:2410.18451 (from memory, unverified). Differs from
-  the paper: nothing known.
+  Source: InternLM2, Cai et al. 2024, arXiv:2403.17297, with gamma 2, as in the released code
+  (InternLM/xtuner, xtuner/model/reward.py); Skywork-Reward, Liu et al. 2024, arXiv:2410.18451,
+  compares it with Bradley-Terry. Differs from the code: no penalty keeps scores in a range.
 
   Args:
     chosen_N, rejected_N, valid_N: as `bradley_terry`.
@@ -101,8 +102,8 @@ def hinge(chosen_N: Array, rejected_N: Array, valid_N: Array, *,
 
     l = max(0, m - D)
 
-  Source: Skywork-Reward, Liu et al. 2024, arXiv:2410.18451 (from memory, unverified), which
-  compares it with Bradley-Terry. Differs from the paper: nothing known.
+  Source: Skywork-Reward, Liu et al. 2024, arXiv:2410.18451, which compares it with Bradley-Terry.
+  Differs from the paper: the margin is ours; that of the paper could not be confirmed.
 
   Args:
     chosen_N, rejected_N, valid_N: as `bradley_terry`.
@@ -228,3 +229,106 @@ def yes_no_score(yes_NR: Array, no_NR: Array, valid_NR: Array) -> Array:
     Array([0.5], dtype=float32)
   """
   return masked.mean(jax.nn.sigmoid(yes_NR - no_NR), valid_NR, axis=1)
+
+
+@method
+def plackett_luce(scores_PG: Array, labels_PG: Array, valid_PG: Array) -> records.Weighted:
+  """The likelihood of the order of a list, of which the better are drawn first.
+
+    l = sum_i log sum_{j = i or y_j < y_i} exp(s_j - s_i),  over i with some y_j < y_i
+
+  Of two completions it is Bradley-Terry.
+
+  Source: Plackett 1975 (Applied Statistics 24) and ListMLE, Xia et al. 2008; for reward models Zhu
+  et al. 2023, arXiv:2301.11270, eq. 5 (from memory, unverified). Differs from the sources: equal
+  labels have no order among them, so that each is compared with those below it alone.
+
+  Args:
+    scores_PG: of the completions of a prompt, differentiable.
+    labels_PG: ratings or verdicts, of which only the order matters.
+    valid_PG: bool.
+  Returns:
+    Weighted over lists with two different labels.
+  Example:
+    >>> reward_model.plackett_luce(jnp.array([[2., 1., 0.]]), jnp.array([[1., .5, 0.]]),
+    ...                            jnp.ones((1, 3), bool)).mean().round(2)
+    Array(0.72, dtype=float32)
+  """
+  below_PGG = (valid_PG[:, None, :] & valid_PG[:, :, None]
+               & (labels_PG[:, None, :] < labels_PG[:, :, None]))
+  among_PGG = below_PGG | jnp.eye(valid_PG.shape[1], dtype=bool)[None]
+  gap_PGG = jnp.where(among_PGG, scores_PG[:, None, :] - scores_PG[:, :, None], -jnp.inf)
+  has_below_PG = jnp.any(below_PGG, axis=2)
+  loss_PG = jax.nn.logsumexp(gap_PGG, axis=2)
+  return aggregate.mean(masked.total(loss_PG, has_below_PG, axis=1), jnp.any(has_below_PG, axis=1))
+
+
+@method
+def gaussian(scores_N: Array, spreads_N: Array, labels_N: Array,
+             valid_N: Array) -> records.Weighted:
+  """Regression of a rating by a mean and a spread: its negative log-likelihood.
+
+    l = (s - y)^2 / (2 sigma^2) + log sigma
+
+  Source: heads with a spread of their own, Reward-Robust RLHF, Yan et al. 2024, arXiv:2409.15360;
+  the loss is that of Nix and Weigend 1994. Differs from the sources: the constant is left out.
+
+  Args:
+    spreads_N: sigma > 0, differentiable. Otherwise, and Returns: as `mse`.
+  Example:
+    >>> reward_model.gaussian(jnp.array([3.]), jnp.array([2.]), jnp.array([1.]),
+    ...                       jnp.array([True])).mean().round(2)
+    Array(1.19, dtype=float32)
+  """
+  return aggregate.mean(((scores_N - labels_N) / spreads_N)**2 / 2 + jnp.log(spreads_N), valid_N)
+
+
+@method
+def uncertain_bradley_terry(chosen_N: Array, rejected_N: Array, chosen_spread_N: Array,
+                            rejected_spread_N: Array, valid_N: Array) -> records.Weighted:
+  """Bradley-Terry of scores that are normal variables with a mean and a spread.
+
+    l = softplus(-D / sqrt(1 + pi v / 8)),   v = sigma_chosen^2 + sigma_rejected^2
+
+  approximately -log E[sigmoid(z)] of z ~ N(D, v). A pair that is ranked wrong costs less if a
+  spread is large, one that is ranked right costs more.
+
+  Source: PURM, Sun et al. 2025, arXiv:2503.22480 (from memory, unverified); the approximation is
+  that of MacKay 1992. Differs from the paper: there the expectation is a mean of samples.
+
+  Args:
+    chosen_spread_N, rejected_spread_N: sigma > 0, differentiable.
+    Otherwise, and Returns: as `bradley_terry`.
+  Example:
+    >>> reward_model.uncertain_bradley_terry(jnp.array([2.]), jnp.array([0.]), jnp.array([2.]),
+    ...                                      jnp.array([2.]), jnp.array([True])).mean().round(2)
+    Array(0.32, dtype=float32)
+  """
+  variance_N = chosen_spread_N**2 + rejected_spread_N**2
+  gap_N = (chosen_N - rejected_N) / jnp.sqrt(1 + jnp.pi / 8 * variance_N)
+  return aggregate.mean(jax.nn.softplus(-gap_N), valid_N)
+
+
+@method
+def mixture(chosen_NK: Array, rejected_NK: Array, routing_NK: Array,
+            valid_N: Array) -> records.Weighted:
+  """Bradley-Terry of one of K heads, which a router of the prompt draws.
+
+    l = -log sum_k pi_k(x) sigmoid(D_k)
+
+  Source: MiCRo, Shen et al. 2025, arXiv:2505.24846 (from memory, unverified). Differs from the
+  paper: its second stage, which adapts the router to a context, is left out.
+
+  Args:
+    chosen_NK, rejected_NK: scores of the heads.
+    routing_NK: pi, differentiable; sums to 1 over heads.
+    valid_N: bool.
+  Returns:
+    Weighted over pairs.
+  Example:
+    >>> reward_model.mixture(jnp.array([[2., 0.]]), jnp.zeros((1, 2)), jnp.full((1, 2), .5),
+    ...                      jnp.array([True])).mean().round(2)
+    Array(0.37, dtype=float32)
+  """
+  logps_NK = jnp.log(routing_NK) + jax.nn.log_sigmoid(chosen_NK - rejected_NK)
+  return aggregate.mean(-jax.nn.logsumexp(logps_NK, axis=1), valid_N)

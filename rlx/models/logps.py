@@ -80,6 +80,26 @@ def logits(params, config, rollouts):
   return transformer.logits(params, config, hidden_BTD)
 
 
+@transformer.exact_products
+def log_odds(params, config, rollouts, answer_ids, plan=None):
+  """The log-odds of one token against another in place of each completion token.
+
+    s[b, t] = logit of answer_ids[0] - logit of answer_ids[1], after the tokens before column X + t
+
+  Args:
+    params, config, rollouts, plan: see `of_rollouts`.
+    answer_ids: two token ids.
+  Returns:
+    scores_BT: float32, 0 on padding.
+  """
+  hidden_BTD, _, mask_BT, spread = compute_hidden(
+      params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
+      rollouts.sampler_logps_BT.shape[1], plan)
+  logits_BTV = transformer.logits(params, config, hidden_BTD)
+  odds_BT = logits_BTV[..., answer_ids[0]] - logits_BTV[..., answer_ids[1]]
+  return spread(masked.where_valid(odds_BT, mask_BT))
+
+
 def compute_hidden(params, config, tokens_BS, positions_BS, valid_BS, completion_width, plan=None):
   """The hidden states that predict the completion tokens.
 

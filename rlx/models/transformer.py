@@ -37,6 +37,8 @@ class DecoderConfig:
   activation: str = "silu"       # silu | gelu_tanh
   tied_head: bool = True         # The embedding is also the head.
   has_head: bool = False         # One for scores, in place of that for tokens (value.py).
+  score_head: str = "plain"      # Its kind, one of value.HEADS, and how many numbers it gives.
+  outputs: int = 1
   scaled_embedding: bool = False  # multiplied by sqrt(d_model)
   logit_softcap: float | None = None  # Logits become cap tanh(logits / cap).
   qkv_bias: bool = False

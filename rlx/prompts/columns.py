@@ -59,10 +59,17 @@ def read_question(value: Any, where: str) -> tuple[str, tuple[dict, ...]]:
   if not _is_list(value):
     raise ValueError(f"{where}: {value!r:.60} is neither a text nor a list of chat messages"
                      f"{_inside(value)}.")
-  messages = tuple(_read_message(m, f"{where}: message {i}") for i, m in enumerate(value))
+  messages = read_messages(value, where)
   asked = [m["content"] for m in messages if m["role"] == "user"]
   if not asked: raise ValueError(f"{where}: no message has the role user.")
   return asked[-1], messages
+
+
+def read_messages(value: Any, where: str) -> tuple[dict, ...]:
+  """The chat messages of a list, of whatever roles. Raises as `read_question`."""
+  if not _is_list(value) or not len(value):
+    raise ValueError(f"{where}: {value!r:.60} is no list of chat messages.")
+  return tuple(_read_message(m, f"{where}: message {i}") for i, m in enumerate(value))
 
 
 def read_answers(value: Any, where: str) -> tuple[str, ...]:

@@ -17,7 +17,8 @@ from rlx.core.method import method
 
 Kind = Literal["hard", "soft", "until_first_zero", "monotone", "relative"]
 KINDS = get_args(Kind)
-LABELS = (*KINDS, "outcome")  # What a head learns: of steps, or the verdict at the last token.
+OF_STEPS, OF_TOKENS = (*KINDS, "both"), ("prefixes", "spans")
+LABELS = (*OF_STEPS, *OF_TOKENS, "outcome")  # What a head learns, see train_scorer.labels.
 
 
 @method

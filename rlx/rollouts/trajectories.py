@@ -1,4 +1,6 @@
 """Trajectories from segments of token ids: prompts, actions and observations. Numpy."""
+import itertools
+
 import numpy as np
 
 from rlx.core import records
@@ -45,6 +47,18 @@ def rows(prompts, segments, *, prompt_width, width, pad_id, logps=None, finish="
       completion_len_B=len_B, sampler_logps_BT=logps_BT,
       finish_B=np.full(len(len_B), records.FINISH.index(finish), np.int32), prompt_P=None,
       turn_BT=None if has_one_action else turn_BT)
+
+
+def split(rollouts):
+  """(prompts, segments) of episodes: the inverse of `rows`, for rollouts on the host."""
+  prompts, segments = [], []
+  for b, n in enumerate(rollouts.completion_len_B):
+    x = rollouts.prompt_width
+    prompts.append(rollouts.tokens_BS[b, x - rollouts.prompt_len_B[b]:x].tolist())
+    tokens_T, turn_T = rollouts.tokens_BS[b, x:x + n].tolist(), rollouts.turn_BT[b, :n].tolist()
+    parts = itertools.groupby(zip(turn_T, tokens_T), key=lambda pair: pair[0])
+    segments.append([(KINDS[turn < 0], [token for _, token in part]) for turn, part in parts])
+  return prompts, segments
 
 
 def rewards(rollouts):

@@ -221,15 +221,22 @@ def appended_rows(rollouts: Rollouts) -> Rollouts:
 def question_rows(prompt_ids: Ids, completions: Ids, tokenizer: Tokenizer, rollouts: Rollouts, *,
                   scorers: Mapping[str, Mapping]) -> dict[str, Rollouts]:
   """{scorer of kind yes_no: one token after prompt, completion without EOS and question}."""
-  rows = {}
-  for name, options in scorers.items():
-    if options.get("kind") != "yes_no": continue
-    asked = tokenizer.encode(options["question"], add_bos=False)
-    ids = [p + [*x[:-1], *[i for i in x[-1:] if i not in tokenizer.eos_ids], *asked]
-           for p, x in zip(prompt_ids, completions)]
-    rows[f"{SCORERS}{name}"] = trajectories.pairs(
-        ids, [asked[:1]] * len(ids), tokenizer, 1, rollouts.tokens_BS.shape[1] + len(asked))
-  return rows
+  return {f"{SCORERS}{name}": ask_rows(
+      prompt_ids, completions, tokenizer.encode(options["question"], add_bos=False), tokenizer,
+      rollouts.tokens_BS.shape[1])
+          for name, options in scorers.items() if options.get("kind") == "yes_no"}
+
+
+def ask_rows(prompt_ids: Sequence[list[int]], completions: Sequence[list[int]],
+             asked: Sequence[int], tokenizer: Tokenizer, width: int) -> Rollouts:
+  """Rollouts of one token after prompt, completion without EOS and the ids of a question.
+
+  Args:
+    width: most tokens of a prompt and its completion.
+  """
+  ids = [[*p, *x[:-1], *[i for i in x[-1:] if i not in tokenizer.eos_ids], *asked]
+         for p, x in zip(prompt_ids, completions)]
+  return trajectories.pairs(ids, [list(asked[:1])] * len(ids), tokenizer, 1, width + len(asked))
 
 
 @field(np.float32, options=dict(verifiers="verifier.scores"),
@@ -262,6 +269,13 @@ def pair_B(group_prompts: Prompts, *, group: int) -> np.ndarray:
   """Place in the batch of the prompt with the other wording of the same question."""
   place = {p.id: i for i, p in enumerate(group_prompts)}
   return np.repeat([place[p.meta["pair"]] for p in group_prompts], group)
+
+
+@field(np.float32, options=dict(group="rollouts.per_prompt"), needs={"prompts.paired": False})
+def better_B(group_prompts: Prompts, *, group: int) -> np.ndarray:
+  """1 for the prompt about the better completion of a pair, 0 for that about the worse one."""
+  is_better = [p.meta["label"] == "better" for p in group_prompts]
+  return np.repeat(np.asarray(is_better, np.float32), group)
 
 
 @field(np.float32, options=dict(group="rollouts.per_prompt"))

@@ -19,6 +19,14 @@ from rlx.learner import sharding, step as learner_step
 from rlx.models import logps, packing, transformer, value as value_model
 
 
+def outputs(params: records.Params, config: transformer.DecoderConfig, rollouts: records.Rollouts,
+            plan: packing.Plan | None) -> jax.Array:
+  """outputs_BTC of a PRM with a head, see models/value.py."""
+  return value_model.outputs(
+      params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
+      completion_width=rollouts.sampler_logps_BT.shape[1], plan=plan)
+
+
 def values(params: records.Params, config: transformer.DecoderConfig, rollouts: records.Rollouts,
            plan: packing.Plan | None) -> jax.Array:
   """values_BT of a value model, or the scores of a PRM with a head."""
@@ -48,11 +56,14 @@ def compile_logps(config: transformer.DecoderConfig, temperature: float, parts: 
 
 
 @functools.cache
-def compile_values(config: transformer.DecoderConfig, parts: int,
-                   shards: int) -> jax.stages.Wrapped:
-  """The compiled function (params, rollouts, plan) -> `values`."""
+def compile_values(config: transformer.DecoderConfig, parts: int, shards: int,
+                   answer_ids: tuple[int, ...] = ()) -> jax.stages.Wrapped:
+  """The compiled function (params, rollouts, plan) -> `values`, or with answers their log-odds."""
+  def score(params: records.Params, batch: tuple) -> jax.Array:
+    if answer_ids: return logps.log_odds(params, config, batch[0], answer_ids, batch[1])
+    return values(params, config, *batch)
   return jax.jit(lambda params, rollouts, plan: learner_step.map_microbatches(
-      lambda batch: values(params, config, *batch), (rollouts, plan), parts, shards))
+      lambda batch: score(params, batch), (rollouts, plan), parts, shards))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,6 +117,7 @@ class Scorer:
 
 
 KINDS = ("head", "probability", "implicit", "yes_no")
+HEADS = (*value_model.HEADS, "yes_no")  # of train_scorer.head
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -115,7 +127,8 @@ class Options:
   models: dict[str, transformer.DecoderConfig]  # of "policy" and "prm", and of frozen_models
   scorers: dict[str, Scorer]  # those of frozen_models that give scores
   head_parts: int | None    # microbatches of the passes of a PRM with a head; None: it has none
-  head_at_end: bool         # whether such a PRM scores completions, at their last token, not steps
+  labels: str | None        # what a PRM with a head learns, train_scorer.labels
+  asked_scorer: Scorer | None  # of a PRM whose score is an answer, train_scorer.head=yes_no
   statistics: tuple         # (old field, spec) of the policy's distribution statistics
   beta: schedule.Schedule   # prm.beta by the RL iterations done
   temperature: float = key("rollouts.decoding.temperature")
@@ -186,8 +199,15 @@ class Passes:
         self.state.join_params(name), self.rollouts, self.plan(config, parts))
 
   def head_scores(self) -> jax.Array:
-    """scores_BT of a PRM with a head; the rollouts have one more token after each completion."""
-    return self.values("prm", "prm", self.options.head_parts)[:, 1:]
+    """scores_BT of a PRM with a head; the rollouts have one more token after each completion.
+
+    One that is asked has the log-odds of its answer, and rollouts of `host_fields.ask_rows`.
+    """
+    o, config = self.options, self.options.models["prm"]
+    if o.asked_scorer is None: return self.values("prm", "prm", o.head_parts)[:, 1:]
+    assert o.head_parts is not None
+    return compile_values(config, o.head_parts, o.shards, o.asked_scorer.answer_ids)(
+        self.state.join_params("prm"), self.rollouts, self.plan(config, o.head_parts))
 
   def token_scores(self, name: str, appended: "Passes") -> jax.Array:
     """scores_BT of a scorer: of the prompt and the completion up to each token, that included.

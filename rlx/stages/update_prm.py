@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from rlx.core import masked, records, resolve
 from rlx.learner import optimizer
 from rlx.losses import diagnostics, reward_model
-from rlx.models import logps
+from rlx.models import logps, value
 from rlx.stages import learner as learner_lib, passes as passes_lib, place
 
 
@@ -93,19 +93,27 @@ class UpdatePrm:
 
 @dataclasses.dataclass(frozen=True)
 class UpdatePrmHead:
-  """The stage that trains a model with a head for scores, by a loss of losses/reward_model.py.
+  """The stage that trains a model that gives scores, by a loss of losses/reward_model.py.
 
-  The batch's column labels_BT is in [0, 1] on the last token of each step, or of each completion,
-  and NaN elsewhere. The rollouts have a token appended to each completion (`padding.append`).
+  The batch's column labels_BT has a label on the last token of each step, of each completion, or
+  on any tokens, and NaN elsewhere. The rollouts have a token appended to each completion
+  (`padding.append`), or are those of `host_fields.ask_rows` for a model that is asked.
+
+  A loss is of scores and labels (labels_N); of pairs (chosen_N): all of a group's completions, each
+  with one label, of which one has a higher label; or of lists (scores_PG), a group each. The margin
+  of a pair is the difference of its values of margin_B, where the batch has them. The strength is
+  the margin, or else the difference of the labels.
 
   Attributes:
-    loss: of scores and labels, or of pairs: all of a group's completions, each with one label, of
-      which one has a higher label; the difference of the labels is the strength.
     balanced: whether both classes of labels have half of the weight, in each minibatch.
+    asked: the question and its answers, of a model whose score is their log-odds; None: a head.
+    margins: whether a loss with margins gets those of the pairs.
   """
   learner: learner_lib.Learner
   loss: resolve.UserFunction
   balanced: bool
+  asked: passes_lib.Scorer | None = None
+  margins: bool = False
 
   def __call__(self, state: records.TrainState,
                placed: place.Placed) -> tuple[records.TrainState, place.Placed, dict]:
@@ -120,32 +128,86 @@ class UpdatePrmHead:
     return self.learner.make(self._loss, lambda params, part: self.learner.add_whole(
         params, part, self._weigh, None))
 
+  def _labels(self, batch: records.Batch) -> jax.Array:
+    """labels_BT, or of a head for two probabilities labels_BTC."""
+    if self.learner.config.score_head != "product": return batch.labels_BT
+    return jnp.stack([batch.labels_BT, batch.potential_BT], axis=2)
+
   def _weigh(self, batch: records.Batch) -> dict[str, jax.Array]:
     """{"weight_BT": of each label} of a minibatch; {} where all weigh the same."""
     if not self.balanced: return {}
-    labels_B = batch.labels_BT.ravel()
-    weight_B = reward_model.class_weights(labels_B, ~jnp.isnan(labels_B))
-    return dict(weight_BT=weight_B.reshape(batch.labels_BT.shape))
+    labels = self._labels(batch)
+    weight_N = reward_model.class_weights(labels.ravel(), ~jnp.isnan(labels.ravel()))
+    return dict(weight_BT=weight_N.reshape(labels.shape))
 
   def _loss(self, params: records.Params,
             part: learner_lib.Minibatch) -> tuple[records.Weighted, dict, None]:
-    scores_BT = passes_lib.values(params, self.learner.config, part.rollouts, part.plan)[:, 1:]
-    if "chosen_N" in (taken := inspect.signature(self.loss).parameters):
-      return self._compare(scores_BT, part.batch, "strength_N" in taken), {}, None
-    labels_B = part.batch.labels_BT.ravel()
-    whole = part.whole or self._weigh(part.batch)
-    more = dict(weight_N=whole["weight_BT"].ravel()) if whole else {}
-    return self.loss(scores_BT.ravel(), labels_B, valid_N=~jnp.isnan(labels_B), **more), {}, None
+    columns = self._read(params, part)
+    taken = set(inspect.signature(self.loss).parameters)
+    if "scores_PG" in taken: return self._order(columns["scores"], part.batch), {}, None
+    if taken & {"chosen_N", "chosen_NK"}: return self._compare(columns, taken, part.batch), {}, None
+    labels_N = self._labels(part.batch).ravel()
+    given = dict(scores_N=columns["outputs" if self.learner.config.score_head == "product" else
+                                  "scores"].ravel(), labels_N=labels_N,
+                 valid_N=~jnp.isnan(labels_N))
+    if whole := part.whole or self._weigh(part.batch):
+      given["weight_N"] = whole["weight_BT"].ravel()
+    if "spreads_N" in taken: given["spreads_N"] = columns["spreads"].ravel()
+    return self.loss(**given), {}, None
 
-  def _compare(self, scores_BT: jax.Array, batch: records.Batch,
-               has_strength: bool) -> records.Weighted:
-    """The loss of all pairs of a group's completions."""
+  def _read(self, params: records.Params, part: learner_lib.Minibatch) -> dict[str, jax.Array]:
+    """What the model gives up to each token: "scores" [B, T], and what else its head has."""
+    config = self.learner.config
+    if self.asked is not None:
+      return dict(scores=logps.log_odds(params, config, part.rollouts, self.asked.answer_ids,
+                                        part.plan))
+    outputs_BTC = passes_lib.outputs(params, config, part.rollouts, part.plan)
+    columns = dict(scores=value.combine(config, outputs_BTC)[:, 1:], outputs=outputs_BTC[:, 1:])
+    if config.score_head == "spread": columns["spreads"] = value.spreads(outputs_BTC)[:, 1:]
+    if config.score_head == "mixture":
+      heads_BTK, routing_B1K = value.split_mixture(outputs_BTC)
+      columns |= dict(heads=heads_BTK[:, 1:], routing=routing_B1K[:, 0])
+    return columns
+
+  def _order(self, scores_BT: jax.Array, batch: records.Batch) -> records.Weighted:
+    """The loss of the list of each group."""
+    score_B, label_B, known_B = self._pick(scores_BT, batch)
+    by_group = lambda x_B: x_B.reshape(-1, batch.group)
+    return self.loss(scores_PG=by_group(score_B), labels_PG=by_group(jnp.nan_to_num(label_B)),
+                     valid_PG=by_group(known_B))
+
+  def _pick(self, x_BT: jax.Array,
+            batch: records.Batch) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """(x, the label, whether there is one) at the token of each completion that has its label."""
     known_BT = ~jnp.isnan(batch.labels_BT)
-    score_PG, label_PG = (masked.total(x_BT, known_BT, axis=1).reshape(-1, batch.group)
-                          for x_BT in (scores_BT, batch.labels_BT))
-    label_PG = jnp.where(jnp.any(known_BT, axis=1).reshape(label_PG.shape), label_PG, jnp.nan)
-    gap_PGG = label_PG[:, :, None] - label_PG[:, None, :]  # NaN is no pair.
-    chosen_PGG, rejected_PGG = jnp.broadcast_arrays(score_PG[:, :, None], score_PG[:, None, :])
-    strength = dict(strength_N=jnp.nan_to_num(gap_PGG.ravel())) if has_strength else {}
-    return self.loss(chosen_PGG.ravel(), rejected_PGG.ravel(), valid_N=gap_PGG.ravel() > 0,
-                     **strength)
+    x_B, label_B = (masked.total(x, known_BT.reshape(known_BT.shape + (1,) * (x.ndim - 2)), axis=1)
+                    for x in (x_BT, batch.labels_BT))
+    known_B = jnp.any(known_BT, axis=1)
+    return x_B, jnp.where(known_B, label_B, jnp.nan), known_B
+
+  def _compare(self, columns: dict[str, jax.Array], taken: set[str],
+               batch: records.Batch) -> records.Weighted:
+    """The loss of all pairs of a group's completions."""
+    def pair(x_B: jax.Array) -> tuple[jax.Array, jax.Array]:
+      """x of the better and of the worse completion, over all pairs of rows of a group."""
+      x_PG = x_B.reshape(-1, batch.group, *x_B.shape[1:])
+      both = jnp.broadcast_arrays(x_PG[:, :, None], x_PG[:, None])
+      better, worse = (x.reshape(-1, *x_B.shape[1:]) for x in both)
+      return better, worse
+    _, label_B, _ = self._pick(columns["scores"], batch)
+    better_N, worse_N = pair(label_B)
+    gap_N = better_N - worse_N
+    given = dict(valid_N=gap_N > 0)  # NaN is no pair.
+    for end, name in (("N", "scores"), ("spread_N", "spreads"), ("NK", "heads")):
+      if f"chosen_{end}" in taken:
+        picked_B = self._pick(columns[name], batch)[0]
+        given[f"chosen_{end}"], given[f"rejected_{end}"] = pair(picked_B)
+    if "routing_NK" in taken: given["routing_NK"] = pair(columns["routing"])[0]
+    margin_N = None
+    if "margin_B" in batch:
+      more_N, less_N = pair(batch.margin_B)
+      margin_N = more_N - less_N
+    if "margin_N" in taken and self.margins and margin_N is not None: given["margin_N"] = margin_N
+    if "strength_N" in taken:
+      given["strength_N"] = jnp.nan_to_num(gap_N if margin_N is None else margin_N)
+    return self.loss(**given)

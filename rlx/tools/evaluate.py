@@ -25,6 +25,7 @@ from rlx.evals import accuracy, at_k as at_k_lib
 from rlx.io import checkpoint, curves, report as report_lib
 from rlx.loops import prm_sets, rl, session
 from rlx.rollouts import padding
+from rlx.tools import judgements
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -42,7 +43,8 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
   Returns:
     {metric: dict(mean, low, high, ...)}, which is also written to <workdir>/evaluate.json:
     "sampled" and "greedy" accuracy, and as "greedy/NAME" that of a source of a mixture or of a set
-    of eval.sets; the metrics of `at_k`; "difficulty/VALUE"; "no_answer" and "truncated", shares of
+    of eval.sets; the metrics of `at_k`; of prompts that judge completions those of
+    `judgements.measure`; "difficulty/VALUE"; "no_answer" and "truncated", shares of
     completions; "length" in tokens; and under "prm" the metrics of prm_sets.py for each of
     eval.prm_sets. Intervals are 95%: Wilson's over prompts for shares (`accuracy.interval`),
     percentile bootstrap over prompts or problems for "length" and "prm". Of a suite, those of
@@ -99,6 +101,7 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
         outcome_PG[is_rated_P], difficulty_P, buckets=options.buckets).items()}
   metrics |= at_k_lib.text_metrics(
       outcome_PG, answers, finish_B, list(map(len, completions[:n * g])))
+  metrics |= judgements.measure(run, state, run.eval_prompts, texts)
   prm_metrics = {path: prm_sets.measure(run, state, s) for path, s in sets.items()}
   for path in [p for p in options.prm_sets if p not in sets]:
     label_B = prm_sets.first_errors(run, path, prompts_B, texts, outcome_PG.ravel(), finish_B)

@@ -1,4 +1,5 @@
-"""Writes an HTML report of a run: curves, completions with token rewards, calibration, config.
+"""Writes an HTML report of a run: curves, completions with token rewards, calibration, config;
+and what `rlx evaluate` measured of a scorer or judge.
 
   rlx view runs/quickstart
   rlx view runs/grpo runs/prime serve=8080
@@ -60,7 +61,7 @@ def render(workdir: pathlib.Path, refresh: int | None = None) -> str:
   """
   import jinja2  # pylint: disable=g-import-not-at-top
   import markupsafe  # pylint: disable=g-import-not-at-top
-  if not (workdir / "config.json").exists():
+  if not (workdir / "config.json").exists() and not (workdir / "judging.json").exists():
     raise ValueError(f"{workdir}: no config.json there; name the --workdir of a run.")
   page = jinja2.Environment(
       autoescape=True, trim_blocks=True, lstrip_blocks=True,
@@ -71,6 +72,11 @@ def render(workdir: pathlib.Path, refresh: int | None = None) -> str:
 
 def page_content(workdir: pathlib.Path) -> dict[str, Any]:
   """Returns the values that the template shows; a section whose files are missing is None."""
+  judged = judging(workdir)
+  if not (workdir / "config.json").exists():
+    assert judged is not None
+    return dict(name=workdir.absolute().name, header=judged["header"], judging=judged,
+                config=None, is_done=True, levels=())
   config, versions = run_folder.read_config(workdir), run_folder.read_versions(workdir)
   summary = io_metrics.summary(workdir)
   lines, rows = io_metrics.read(workdir), io_metrics.tables(workdir, _is_row)
@@ -78,7 +84,8 @@ def page_content(workdir: pathlib.Path) -> dict[str, Any]:
   # A summary of fewer steps is from before the run was continued with more steps.
   if summary and summary["steps"] < done: summary = {}
   return dict(name=workdir.absolute().name, header=header(config, versions, done, summary),
-              accuracy=accuracy(lines, summary), is_done=bool(summary), curves=curves.svgs(workdir),
+              judging=judged, accuracy=accuracy(lines, summary), is_done=bool(summary),
+              curves=curves.svgs(workdir),
               time=times(lines), time_svg=curves.time_svg(workdir), completions=completions(rows),
               calibration=measure_calibration(rows, config), levels=range(-LEVELS, LEVELS + 1),
               unfolded=UNFOLDED, config=compare_config(config))
@@ -164,6 +171,19 @@ def measure_calibration(rows: list[dict], config: dict) -> dict | None:
               brier=calibration.brier(p_B, outcome_B), mean=mean,
               constant=calibration.brier([mean] * len(rows), outcome_B),
               svg=curves.reliability_svg(bins))
+
+
+def judging(workdir: pathlib.Path) -> dict | None:
+  """Returns what was measured of a scorer or judge, with texts for numbers; None: nothing was."""
+  if (result := io_metrics.judging(workdir)) is None: return None
+  beside = result.get("published", {})
+  return dict(
+      header=[(key, str(result[key])) for key in ("judged", "rows", "count")],
+      metrics=[dict(name=name, interval=report_lib.format_interval(x), n=x["prompts"],
+                    beside=[f"{y['value']:.3f}: {y['of']} ({y['source']})"
+                            for y in beside.get(name, ())])
+               for name, x in result["metrics"].items()],
+      curves=curves.judging_svgs(result))
 
 
 def compare_config(config: dict) -> list[dict]:

@@ -76,8 +76,9 @@ def render(template: str, slots: Mapping[str, str]) -> str:
   return _SLOT.sub(lambda slot: slots.get(slot[1], slot[0]), template)
 
 
-def words_of(reads: str) -> dict[str, float] | None:
+def words_of(reads: str | Mapping[str, float]) -> Mapping[str, float] | None:
   """{word: score} of a format of words, {"yes": 1.0, "no": 0.0}; None: it is another format."""
+  if not isinstance(reads, str): return reads
   if not _WORDS.fullmatch(reads := YES_NO if reads == "yes_no" else reads): return None
   try:
     return {word.lower(): float(score) for word, score in (w.split("=") for w in reads.split())}
@@ -100,7 +101,7 @@ def read(reply: Reply, request: Request, options: Mapping[str, Any]) -> list[flo
   return parse(reply, options["reads"], options["full"], request.numbers, options["probability"])
 
 
-def parse(reply: Reply, reads: str, full: float = 1.0,
+def parse(reply: Reply, reads: str | Mapping[str, float], full: float = 1.0,
           numbers: Sequence[int] | None = None, probability: bool = False) -> list[float]:
   """Returns the scores that the lines of a reply state, divided by `full`.
 
@@ -116,7 +117,8 @@ def parse(reply: Reply, reads: str, full: float = 1.0,
     reads: format of a line that states a score.
       WORD=SCORE WORD=SCORE ...: "Verdict NONCE: yes" has the score of `yes`, in any case, with or
         without a full stop and the Markdown marks `*_; without a nonce also the word alone. The
-        number of an item stands behind the nonce. yes_no is "yes=1 no=0".
+        number of an item stands behind the nonce. yes_no is "yes=1 no=0"; {word: score} is the
+        same, of words in lower case, which may be numbers, and of scores on any scale.
       Otherwise a regular expression with one group, a number; {nonce} stands for the nonce and
         {item} for the number of an item.
     numbers: of the items; None: the reply states one score.

@@ -331,6 +331,38 @@ _SPANS = _Spans(_CHAT.needs, (
 _FORMS = dict(chat=_CHAT, function=_FUNCTION, rubric=_RUBRIC, pairs=_PAIRS, steps=_STEPS,
               spans=_SPANS)
 FORMS = tuple(_FORMS)
+# What a policy that learns to judge is asked (judging.py): as judges are, or about an answer alone.
+TASKS = {
+    "verdict": (
+        "Is an answer to a question right? Question and answer" + _ABOUT + _block("question")
+        + _block("answer") + _REASON
+        + "The last line of your reply states your verdict, in this form and once: Verdict "
+          "{nonce}: yes, if the answer is right; Verdict {nonce}: no, if it is not."),
+    "verdict by a reference": _CHAT.template,
+    "pair": _PAIRS.template,
+    "first_error": (
+        "Which step of an answer to a question is the first wrong one? Question and steps" + _ABOUT
+        + _block("question") + _block("steps", "items") + _REASON
+        + "The last line of your reply states your verdict, in this form and once, with the number "
+          "of that step in the place of N: Verdict {nonce}: N, or Verdict {nonce}: none, if all "
+          "steps are right."),
+    "step": (
+        "Is the last step of an unfinished answer to a question right? Question and answer"
+        + _ABOUT + _block("question") + _block("answer") + _REASON
+        + "The last line of your reply states your verdict, in this form and once: Verdict "
+          "{nonce}: yes, if the last step is right; Verdict {nonce}: no, if it is not."),
+    "scores": (
+        "How good are several answers to a question? Question and answers" + _ABOUT
+        + _block("question") + _block("answers", "items")
+        + "First write down the principles by which these answers are to be judged, then criticise "
+          "each by them. Your reply ends with one line for each answer, in this form, with the "
+          "number of the answer in the place of N and its score from 1 to 10 in that of S: "
+          "Verdict {nonce} N: S"),
+    "score": (
+        "How good is an answer to a question? Question and answer" + _ABOUT + _block("question")
+        + _block("answer") + _REASON
+        + "The last line of your reply states a score from 1 to 10 in the place of S, in this form "
+          "and once: Verdict {nonce}: S")}
 
 
 def find_meetings(n: int, opponents: int = 0) -> list[tuple[int, int]]:

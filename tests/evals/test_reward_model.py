@@ -20,3 +20,15 @@ def test_one_to_many():
   got = reward_model.one_to_many([[3., 1., 2.]], [[True, True, False]])
   assert got == dict(accuracy=0, mrr=1, top=1)
   assert np.isnan(reward_model.one_to_many([[1.]], [[True]])["mrr"])
+
+
+def test_consistency_by_enumeration():
+  draw = np.random.default_rng(0)
+  better_N, group_N = draw.choice([0., .5, 1., nan], 200), draw.integers(0, 60, 200)
+  shares = []
+  for g in set(group_N.tolist()):
+    known = [x for x in better_N[group_N == g] if x == x]
+    pairs = [a == b for i, a in enumerate(known) for b in known[:i]]
+    if pairs: shares.append(np.mean(pairs))
+  assert reward_model.consistency(better_N, group_N) == pytest.approx(np.mean(shares))
+  assert np.isnan(reward_model.consistency([1., nan], [0, 0]))

@@ -272,6 +272,13 @@ def start_run(folder):
   strict_json.write(folder / "summary.json", dict(
       before=dict(greedy=ACCURACY), after=dict(greedy=ACCURACY), steps=4, seed=0,
       prm_accuracy=0.5, seconds=dict(total=9.0, to_first_step=1.0)))
+  measured, point = ACCURACY | dict(prompts=4), dict(gold=ACCURACY, proxy=ACCURACY)
+  strict_json.write(folder / "judging.json", dict(
+      judged="scorers.a", rows="rows.jsonl", kind="gold", count=4, metrics=dict(ece=measured),
+      best_of_n=[dict(n=n, kl=0.5 * n, **point) for n in (1, 2)], best_of_n_fit=dict(alpha=1.0),
+      kl=[dict(kl=1.0, **point)], published=dict(ece=[dict(value=1.0, of="a", source="b")]),
+      reliability=[dict(ACCURACY, low_edge=0.0, high_edge=1.0, n=1, prompts=1, predicted=0.5,
+                        right=0.5)]))
 
 
 def resume(folder):
@@ -353,6 +360,7 @@ _TOKENIZER = [*_file("tokenizer.json", TOKENIZERS) * 2,
               *_file("special_tokens_map.json"), *_file("added_tokens.json"),
               *_file("generation_config.json")]
 _WORKDIR = [*_file("config.json"), *_file("versions.json"), *_file("summary.json"),
+            *_file("judging.json"),
             *_file("stopped.json"), ("*.jsonl", some_bytes), ("*", fuzz.another_kind)]
 _CHECKPOINT = [
     *_file("CHECKSUMS"), *_file("*METADATA"), *_file("metadata"), ("*", some_bytes),

@@ -222,7 +222,7 @@ def test_variables_and_tools_of_the_chat_template(bare):
     build_prompts.texts_of(c, bare).prompt(p)
 
 
-def test_every_reply_of_a_dialogue_is_learned_and_nothing_else(chatml):
+def test_every_reply_of_a_dialogue_is_learned_and_nothing_else(chatml, tmp_path):
   """The ids are those of the whole dialogue as the template renders it."""
   c = sft_chain.get_config()
   c.prompts.max_tokens = c.rollouts.max_tokens = 256
@@ -236,6 +236,10 @@ def test_every_reply_of_a_dialogue_is_learned_and_nothing_else(chatml):
   assert batch.completions_BT[0, :batch.completion_len_B[0]].tolist() == whole[n:]
   learned = batch.completions_BT[0][batch.action_BT[0]].tolist()
   assert chatml.hf.decode(learned) == "4<|im_end|>6<|im_end|>"
+  path = tmp_path / "dialogues.jsonl"  # As a row that a scorer learns from.
+  path.write_text(json.dumps(dict(messages=messages, verdict=1)) + "\n")
+  x, = stored.read(path, texts)
+  assert (x.prompt, [*x.segments]) == texts.dialogue(p) and x.ids == whole[n:]
   c.rollouts.max_tokens = 8
   with pytest.raises(ValueError, match="rollouts.max_tokens=8: the dialogue has .. tokens after"):
     build_prompts.texts_of(c, chatml).dialogue(p)

@@ -42,6 +42,30 @@ def test_strong_preferences_count_more():
   np.testing.assert_allclose([got.total, got.weight], [3 * soft(-1) + soft(2), 2], rtol=1e-6)
 
 
+def test_the_order_of_lists():
+  scores_PG = np.array([[2., 1., 0.], [1., nan, 3.]])
+  labels_PG = np.array([[1., .5, 0.], [.5, nan, .5]])
+  got = reward_model.plackett_luce(scores_PG, labels_PG, ~np.isnan(scores_PG))
+  want = np.log(1 + np.exp(-1) + np.exp(-2)) + np.log(1 + np.exp(-1))
+  np.testing.assert_allclose([got.total, got.weight], [want, 1], rtol=1e-6)  # Ties are no order.
+  tied = reward_model.plackett_luce(scores_PG[:1], np.array([[1., 1., 0.]]), np.ones((1, 3), bool))
+  np.testing.assert_allclose(tied.total, soft(-2) + soft(-1), rtol=1e-6)
+
+
+def test_means_with_spreads_and_mixtures():
+  spread_N = np.array([2., .5, nan])
+  got = reward_model.gaussian(ROWS[0], spread_N, ROWS[1], VALID)
+  np.testing.assert_allclose(got.total, .5**2 / 2 + np.log(2) + 2.5**2 / 2 + np.log(.5), rtol=1e-6)
+  got = reward_model.uncertain_bradley_terry(*PAIR, spread_N, spread_N, VALID)
+  scale = lambda sigma: np.sqrt(1 + np.pi / 8 * 2 * sigma**2)
+  np.testing.assert_allclose(got.total, soft(-1 / scale(2)) + soft(2 / scale(.5)), rtol=1e-6)
+  pi_NK = np.array([[.25, .75], [1., 0.], [nan, nan]])
+  heads = (np.stack([x, 2 * x], axis=1) for x in PAIR)
+  got = reward_model.mixture(*heads, pi_NK, VALID)
+  want = -np.log(.25 * sigmoid(1) + .75 * sigmoid(2)) - np.log(sigmoid(-2))
+  np.testing.assert_allclose([got.total, got.weight], [want, 2], rtol=1e-6)
+
+
 @pytest.mark.parametrize("gap", [100., -100.])
 def test_far_pairs_have_finite_slopes(gap):
   loss = lambda x: reward_model.bradley_terry(x, np.zeros(1), np.ones(1, bool)).total

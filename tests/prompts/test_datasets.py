@@ -48,6 +48,11 @@ def chain_rows(split):
   return [dict(seed=0, index=i, n_min=1, n_max=3, ops="Mm+-*") for i in range(300)]
 
 
+def judged_rows(split):
+  return [dict(question=f"{split} {i}?", completion=str(i), verdict=float(i % 2), split=split)
+          for i in range(6)]
+
+
 def made_rows(split): return [dict(seed=0, index=i) for i in range(40)]
 
 
@@ -55,7 +60,8 @@ ROWS = dict(
     {set_.dataset: functools.partial(public_rows, name)
      for name, set_ in reversed(sets.list_sets().items())},
     chain=chain_rows, chain_horizon=chain_rows, chain_pairs=chain_rows, instructions=made_rows,
-    decisions=made_rows, facts=made_rows, jsonl=qa, tool_calls=made_rows,
+    decisions=made_rows, facts=made_rows, jsonl=qa, judging=judged_rows,
+    tool_calls=made_rows,
     reasoning_gym=gym_rows, tfds=qa)
 
 

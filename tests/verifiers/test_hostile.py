@@ -20,7 +20,7 @@ from rlx.evals import verifier as verifier_eval
 from rlx.prompts import templates
 from rlx.verifiers import _boxed, _solution, answers, errors, pool as pool_lib, steps
 from rlx.verifiers.sandbox import inside
-from tests.verifiers import cases, completions, sandbox
+from tests.verifiers import cases, completions, encoder, sandbox
 
 # A prompt of every verifier on disk, and the right answer to it as a completion.
 MATH = records.Prompt("m", "What is 8 * 9 if 9 * 8 is 72?", "72")
@@ -46,6 +46,9 @@ QUERY = records.Prompt("q", "?", "select a from t", meta=dict(
 LABEL = records.Prompt("l", "?", "yes", meta=dict(
     labels=["yes", "no"], refuse=False, path=["yes"], sources=["yes"], characters=3,
     points=[[["yes"]]]))
+JUDGING = {form: records.Prompt("j", "?", answer, meta=dict(judged=dict(
+    form=form, nonce="5e0c", answers=["so"]))) for form, answer in (
+        ("verdict", "yes"), ("pair", "A"), ("scores", "1"), ("score", "better"))}
 # {prompt: (a right completion, verifiers that accept it)}; judge.chat would ask a server.
 ACCEPTED = (
     (CHAIN, "5#5", "chain.answer chain.form chain.milestones chain.step_share chain.steps "
@@ -62,7 +65,12 @@ ACCEPTED = (
         "equal", "runs", "schema", "ngrams", "score", "items"))),
     (LABEL, "yes", "labels.label labels.score labels.items labels.refusal coverage.points "
      "coverage.path coverage.quotes"),
+    (JUDGING["verdict"], "Verdict 5e0c: yes", "judging.verdict"),
+    (JUDGING["pair"], "Verdict 5e0c: A", "judging.side"),
+    (JUDGING["scores"], "Verdict 5e0c 1: 10", "judging.ranking"),
+    (JUDGING["score"], "Verdict 5e0c: 10", "judging.score"),
     (MATH, "Confidence: 100%", "confidence.stated confidence.form"),
+    (MATH, "72", "embedding.similarity embedding.bert_score"),
     (RULES, '"so"', " ".join(f"instructions.{kind}{form}" for kind in ("items", "share", "followed")
                              for form in ("", "_loose"))))
 GOOD = {path: (prompt, text) for prompt, text, paths in ACCEPTED for path in paths.split()}
@@ -95,7 +103,8 @@ def prompt(path):
 
 
 def options(total_s):
-  return dict(judge=JUDGE, code=dict(unsafe=False, test_s=4, test_mb=256, total_s=total_s))
+  return dict(judge=JUDGE, embedding=encoder.folder(),
+              code=dict(unsafe=False, test_s=4, test_mb=256, total_s=total_s))
 
 
 def test_every_verifier_is_attacked():

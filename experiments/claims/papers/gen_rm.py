@@ -1,6 +1,4 @@
-"""Generative Verifiers: Reward Modeling as Next-Token Prediction (arXiv:2408.15240).
-
-Simulates chains of four steps in which a hidden table gives the next state from the state
+"""Simulates chains of four steps in which a hidden table gives the next state from the state
 and a digit. A solver errs at every fifth step on average, and only whole solutions have
 labels.
 
@@ -9,8 +7,6 @@ from that layer and the written state, summed over all steps. It learns to answe
 No from 200 solutions; one arm adds the likelihood of right solutions at a third of the
 weight, the other does not. The arms are compared by best of 8. Rationales before the
 answer are left out.
-
-Confidence in the formula: medium.
 """
 import functools
 
@@ -23,9 +19,6 @@ from rlx.core import records
 from rlx.evals import best_of_n
 from rlx.losses import aggregate, reward_model, sft
 
-CLAIMS = ("verifiers that answer with a token are better than those with a head, and better still "
-          "after a rationale",
-          "a verifier that also learns to generate right solutions is better")
 CLAIM = 1
 MEASURE = ("best-of-8 accuracy of a verifier that also learns right solutions minus that of one "
            "that does not")

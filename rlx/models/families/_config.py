@@ -3,7 +3,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Set
 
-from rlx.models import transformer
+from rlx.models import transformer, value as value_model
 
 _FIELDS = {  # config.json -> DecoderConfig
     "vocab_size": "vocab_size", "hidden_size": "d_model",
@@ -28,7 +28,7 @@ _IGNORED = {
     "is_llama_config", "label2id", "layer_types", "max_sequence_length", "model_type", "num_labels",
     "output_attentions", "output_hidden_states", "pad_token_id", "pretraining_tp",
     "problem_type", "return_dict", "rope_interleaved", "rope_parameters", "rope_scaling",
-    "rope_theta", "tokenizer_class", "torch_dtype", "transformers.js_config",
+    "rope_theta", "score_head", "tokenizer_class", "torch_dtype", "transformers.js_config",
     "transformers_version", "unk_token_id", "unsloth_fixed", "unsloth_version", "use_cache",
     # Sampling options, which transformers 4 stored here; a run has its own.
     "do_sample", "length_penalty", "max_length", "max_new_tokens", "min_length", "num_beams",
@@ -113,6 +113,12 @@ class Family:
     kinds = hf.get("architectures")
     if isinstance(kinds, list) and any(str(kind).endswith(_SCORES) for kind in kinds):
       fields |= dict(has_head=True, tied_head=True)  # There is none for tokens.
+      if "score_head" in hf:  # Of rlx: a head of several numbers, see models/value.py.
+        kind, n = hf["score_head"], number(hf, "num_labels", source, int)
+        if kind not in value_model.HEADS or n > 128 or n != value_model.count_outputs(kind, n // 2):
+          raise ValueError(f"{source}: score_head={kind!r:.60} with num_labels={n}: one of "
+                           f"{value_model.HEADS}, with 1, 2, 2 and an even number of labels.")
+        fields |= dict(score_head=kind, outputs=n)
     return transformer.DecoderConfig(**fields, **_rope(self, hf, source))
 
   def hf_config(self, config):
@@ -142,7 +148,9 @@ class Family:
   def head_keys(self, config):
     """The keys of config.json by which a model with a head for scores differs from others."""
     if not config.has_head: return {}
-    return {"architectures": [self.architecture.replace("ForCausalLM", _SCORES)], "num_labels": 1}
+    keys = {"architectures": [self.architecture.replace("ForCausalLM", _SCORES)],
+            "num_labels": config.outputs}
+    return keys | ({} if config.score_head == "plain" else {"score_head": config.score_head})
 
 
 def windows(hf, source, *, window="sliding_window", is_local=lambda i: True, by_layer=True):

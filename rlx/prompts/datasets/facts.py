@@ -5,7 +5,7 @@
 
 Synthetic, `prompts.source=generated`: a row has the arguments of `generate`. `meta` has what the
 verifiers of labels.py and coverage.py read: the names (labels), the facts of the path (path,
-evidence, points) and all facts (sources).
+evidence, points, and in words reference) and all facts (sources).
 """
 import functools
 
@@ -24,7 +24,7 @@ def generate(seed, index, n_min=2, n_max=3, facts=8, tags=(), verifier="labels.l
     n_min, n_max: least and largest number of facts on the path, which is uniform.
     facts: number of facts in the text, at least n_max; no two have person and relation in common.
     tags: of the blocks of a completion, which `format.tags` reads.
-    verifier: of labels.py or coverage.py. For coverage.points the answer is the path in words.
+    verifier: of labels.py, coverage.py or embedding.py. For coverage.points the answer is the path in words.
     split: "train" or "test".
   """
   rng = generated.start("facts", seed, index, split)
@@ -46,9 +46,11 @@ def generate(seed, index, n_min=2, n_max=3, facts=8, tags=(), verifier="labels.l
     asked = " ".join(f"the {relation} of" for _, relation, _ in reversed(steps))
     text = f"{' '.join(listed)} Who is {asked} {people[0]}?"
     if generated.split_of(text) == split:
-      answer = " ".join(path) if verifier == "coverage.points" else people[-1]
+      reference = " ".join(path)
+      answer = reference if verifier == "coverage.points" else people[-1]
       return dict(text=text, answer=answer, verifier=verifier, meta=dict(
           labels=list(NAMES), path=path, evidence=path, sources=listed, hops=n,
+          reference=reference,
           points=[[[other, relation]] for other, relation, _ in steps]) | (
               dict(format=dict(tags=list(tags))) if tags else {}))
 

@@ -1,0 +1,33 @@
+"""Training Step-Level Reasoning Verifiers with Formal Verification Tools (arXiv:2505.15960),
+called FoVer: a PRM learns labels of steps that a formal checker gave, without people and without
+sampling, and is used on other tasks.
+
+  rlx train_scorer papers/fover train_scorer.rollouts=ROWS.jsonl workdir=DIR
+  rlx train_scorer papers/fover:smoke workdir=DIR
+
+A row of the file has the checker's labels of its steps in the column `values`, 1 for a right step
+and 0 for a wrong one (rlx/loops/stored.py):
+
+  {"question": "...", "completion": "STEP\\nSTEP", "verdict": 0, "values": [1, 0]}
+
+Rows without the column get Monte Carlo labels instead, as do the completions that are sampled where
+no file is named. The score of a completion is that of its worst step (`min` of `rlx evaluate`).
+
+Letters beside the values: C taken from the released code (psunlpgroup/FoVer), the worst step; O our
+choice. Differences from the paper: it fine-tunes the model to say `correct` or `incorrect` of each
+step, here the PRM has a head; its checkers, Z3 and Isabelle, run outside of rlx.
+
+Confidence in the formula: medium.
+"""
+from rlx.configs.papers import implicit_prm
+
+CLAIMS = (
+    "trained on logic and theorem proving, it verifies steps of other tasks better than the model "
+    "that it starts from",
+)
+
+
+def get_config(arg=""):
+  c = implicit_prm.get_config(arg)
+  c.train_scorer.labels = "hard"            # P
+  return c

@@ -1,0 +1,129 @@
+"""Published sets of scored completions: what rows of their shapes become, and what is dropped."""
+import json
+
+import pytest
+
+from rlx.io import rows as io_rows
+from rlx.prompts import scored_sets
+
+KEY = "train_scorer.rollouts"
+USER, REPLY = dict(role="user", content="2+2?"), dict(role="assistant", content="4")
+OTHER = dict(role="assistant", content="5")
+RATED = lambda text, score, honesty: dict(
+    response=text, overall_score=score, annotations=dict(honesty=dict(Rating=honesty)))
+SHEPHERD = "Ann has 3 pens. How many? Step 1: She has 3. ки\nStep 2: The answer is: 3 ки"
+PRM800K = lambda *steps, reason="solution": dict(
+    question=dict(problem="1+1?", ground_truth_answer="2"), label=dict(
+        finish_reason=reason, steps=list(steps)))
+STEP = lambda *ratings, chosen=0: dict(
+    chosen_completion=chosen, human_completion=None,
+    completions=[dict(text=f" step {r} ", rating=r, flagged=False) for r in ratings])
+
+# name -> (row of the published shape, what it becomes: rows, or why it is dropped), ...
+CASES = {
+    "preferences": [
+        (dict(prompt="2+2?", chosen="4", rejected="5", margin=2),
+         [dict(question="2+2?", chosen="4", rejected="5", margin=2)]),
+        (dict(chosen=[USER, REPLY], rejected=[USER, OTHER]),
+         [dict(question=(USER,), chosen="4", rejected="5")]),
+        (dict(prompt=[USER], chosen=[REPLY], rejected=[OTHER]),
+         [dict(question=[USER], chosen="4", rejected="5")]),
+        (dict(chosen=[USER, REPLY], rejected=[dict(USER, content="3?"), OTHER]),
+         "with two different questions"),
+        (dict(prompt="2+2?", chosen="4", rejected="4"), "with two equal completions"),
+        (dict(chosen="4", rejected="5"), "without a question")],
+    "hh_rlhf": [
+        (dict(chosen="\n\nHuman: 2+2?\n\nAssistant: 4", rejected="\n\nHuman: 2+2?\n\nAssistant: 5"),
+         [dict(question=(USER,), chosen="4", rejected="5")]),
+        (dict(chosen="4", rejected="5"), "with a dialogue of another form")],
+    "ultrafeedback_binarized": [
+        (dict(prompt="2+2?", chosen=[USER, REPLY], rejected=[USER, OTHER], score_chosen=9.0,
+              score_rejected=6.5),
+         [dict(question=(USER,), chosen="4", rejected="5", margin=2.5)]),
+        (dict(prompt="2+2?", chosen=[USER, REPLY], rejected=[USER, OTHER], score_chosen=6.0,
+              score_rejected=6.0), "without a preference")],
+    "ultrafeedback": [
+        (dict(instruction="2+2?", completions=[RATED("4", 10, "5"), RATED("5", 1.0, "4"),
+                                               RATED("6", "N/A", "1"), RATED("7", 85, "2")]),
+         [dict(question="2+2?", completions=["4", "5"], verdicts=[1.0, 0.0])]),
+        (dict(instruction="2+2?", completions=[RATED("4", 10, "5")]),
+         "with fewer than two rated completions")],
+    "ultrafeedback/honesty": [
+        (dict(instruction="2+2?", completions=[RATED("4", 10, "5"), RATED("5", 1, "2")]),
+         [dict(question="2+2?", completions=["4", "5"], verdicts=[1.0, 0.25])])],
+    "helpsteer": [
+        (dict(prompt="2+2?", response="4", helpfulness=3, correctness=4),
+         [dict(question="2+2?", completion="4", verdict=0.75)]),
+        (dict(prompt="2+2?", response="", helpfulness=3), "without a completion")],
+    "helpsteer2/correctness": [
+        (dict(prompt="1+1?\n<extra_id_1>Assistant\n2\n<extra_id_1>User\n2+2?", response="4",
+              helpfulness=0, correctness=4),
+         [dict(question=[dict(role="user", content="1+1?"), dict(role="assistant", content="2"),
+                         USER], completion="4", verdict=1.0)]),
+        (dict(prompt="2+2?", response="4", correctness=5), "without a rating from 0 to 4")],
+    "helpsteer2_preference": [
+        (dict(prompt="2+2?", response_1="5", response_2="4", preference_strength=2),
+         [dict(question="2+2?", chosen="4", rejected="5", margin=2)]),
+        (dict(prompt="2+2?", response_1="5", response_2="4", preference_strength=-1),
+         [dict(question="2+2?", chosen="5", rejected="4", margin=1)]),
+        (dict(prompt="2+2?", response_1="5", response_2="4", preference_strength=0),
+         "without a preference")],
+    "math_shepherd": [
+        (dict(input=SHEPHERD, task="GSM8K",
+              label=SHEPHERD.replace("3. ки", "3. +").replace("3 ки", "3 -")),
+         [dict(question="Ann has 3 pens. How many?",
+               completion="Step 1: She has 3.\nStep 2: The answer is: 3", values=[1.0, 0.0],
+               label=1, verdict=0.0)]),
+        (dict(input=SHEPHERD, label=SHEPHERD), "with labels of other steps"),
+        (dict(input="What? ки", label="What? +"), "without steps"),
+        (dict(input="2? Step 1: a\nb ки", label="2? Step 1: a\nb +"),
+         r"with '\n' inside of a step")],
+    "prm800k": [
+        (PRM800K(STEP(1), STEP(-1, 0, chosen=1)),
+         [dict(question="1+1?", completion="step 1\nstep 0", values=[1.0, 1.0], label=-1,
+               verdict=1.0)]),
+        (PRM800K(STEP(1), STEP(-1, chosen=None), reason="found_error"),
+         [dict(question="1+1?", completion="step 1\nstep -1", values=[1.0, 0.0], label=1,
+               verdict=0.0)]),
+        (PRM800K(STEP(1), reason="give_up"), "that were given up"),
+        (PRM800K(STEP(None)), "with a step without a rating")]}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_rows_of_published_shapes(name, tmp_path):
+  path = tmp_path / "rows.jsonl"
+  path.write_text("".join(json.dumps(row) + "\n" for row, _ in CASES[name]))
+  got = [made for _, made in scored_sets.read(f"{name}:{path}", io_rows.rows, "\n", KEY)]
+  assert got == [made for _, made in CASES[name]]
+
+
+def test_every_set_has_a_case_and_a_source_or_none():
+  assert {name.partition("/")[0] for name in CASES} == set(scored_sets.SETS)
+  assert scored_sets.split_name("Math-Shepherd") == (
+      "math_shepherd", "", "hf:peiyi9979/Math-Shepherd::train")
+  for path in ("/tmp/rollouts.jsonl", "rows/helpsteer.jsonl", "other:rows.jsonl"):
+    assert scored_sets.split_name(path) is None
+
+
+@pytest.mark.parametrize("name, row", [
+    ("prm800k", dict(label=3)), ("prm800k", dict(label=dict(finish_reason="solution"))),
+    ("ultrafeedback", dict(instruction="?", completions=["4", "5"])), ("hh_rlhf", dict(chosen=4)),
+    ("math_shepherd", dict(input="2? Step 1: a ки", label=2)), ("preferences", dict(chosen=[4], rejected="5")),
+], ids=str)
+def test_a_row_of_another_shape_is_one_line(name, row):
+  with pytest.raises(ValueError, match=f"^({KEY}|column=.*: )?{name}:rows: row 0") as e:
+    next(scored_sets.read(f"{name}:rows", lambda source: [row], "\n", KEY))
+  assert "\n" not in str(e.value)
+
+
+@pytest.mark.parametrize("path, separator, message", [
+    ("prm800k", "\n", "train_scorer.rollouts='prm800k': prm800k:FILE, with the file of the set"),
+    ("math_shepherd:rows.jsonl", None, "rollouts.step_separator=None: a text with train_scorer"),
+    ("helpsteer2/charm:rows.jsonl", "\n", "train_scorer.rollouts=.*: aspects are .'helpfulness'"),
+    ("hh_rlhf/charm:rows.jsonl", "\n", "train_scorer.rollouts=.*: aspects are ()"),
+    ("helpsteer:/nowhere.jsonl", "\n", "no file /nowhere.jsonl"),
+], ids=str)
+def test_what_cannot_be_read_is_one_line(path, separator, message):
+  with pytest.raises(ValueError, match=message) as e:
+    next(scored_sets.read(path, io_rows.rows, separator, KEY))
+  assert "\n" not in str(e.value)
