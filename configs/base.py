@@ -272,10 +272,12 @@ def _set_of_eval(tree):
 
 
 def _judge(_=None):
-  """Options of the verifiers judge.chat, judge.function, judge.rubric and judge.pairs."""
+  """Options of the verifiers judge.chat, .function, .rubric, .pairs, .steps and .spans."""
   return dict(
       url=placeholder(str),            # OpenAI-compatible: http://HOST/v1/chat/completions
-      model="",                        # name of the model at the endpoint
+      # Name of the model at the endpoint. Without url and function a judge in process: policy,
+      # reference (the initial policy) or a path as model.path, whose tokenizer may be another.
+      model="",
       # package.module:name, a function text -> score or reply, of judge.function, and of all judges
       # where url is None.
       function=placeholder(str),
@@ -297,7 +299,8 @@ def _judge(_=None):
       # endpoint.
       probability=False,
       thoughts=False,                  # the judge reads the thoughts of a completion, too
-      per_item=False,                  # judge.rubric: a request for each item, not one for all
+      # judge.rubric: a request for each item, not one for all; judge.steps: for each step.
+      per_item=False,
       # judge.pairs: what a completion is compared with: all others of its group, the first of its
       # group, or the answer of the row.
       against=choice("group", "first", "answer"),
@@ -309,8 +312,9 @@ def _judge(_=None):
       # Names of judges of verifier.judges whose verdicts are joined by `vote`, as this one's.
       of=(),
       vote=Option("mean", "rlx.verifiers.judge:VOTES"),
-      # Requests of a worker that wait for their replies at once.
+      # Requests of a worker that wait for their replies at once; rows of a judge in process.
       concurrent=Option(16, whole(1, 128)),
+      prompt_tokens=Option(2048, LENGTH),  # of a request in process; longer: unknown verdict
       # Folder of replies, which runs may share; None: each request is sent.
       cache=placeholder(str),
       temperature=Option(0.0, Range(0, 1e3)),
@@ -517,6 +521,9 @@ def declared():
       # Verifier that scores each reasoning step, such as "chain.steps", or a scorer with a head, as
       # "scorers.NAME"; None: no scores of steps.
       steps=placeholder(str),
+      # Verifier that gives each character a number in [0, 1], 1/2 outside of spans, such as
+      # "judge.spans"; None: no scores of spans.
+      spans=placeholder(str),
       # Verifier that gives a list with a number in [0, 1] for each item of its verdict, such as the
       # tests of a program (verifiers/items.py); None: there is none.
       by_item=placeholder(str),

@@ -63,6 +63,7 @@ def with_rewards(run, rewards):
   """The run with the rewards, which are verdicts, of rewards(prompts, rollouts)."""
   class Given:
     def __init__(self, outcomes): self.prompt_rows = outcomes.prompt_rows
+    def hold(self, state): pass
     def __call__(self, prompts, rollouts): return rewards(prompts, rollouts)
     def rewards(self, prompts, rollouts, texts=None, keep=False): return rewards(prompts, rollouts)
 

@@ -41,7 +41,7 @@ STEPS = {"capo", "clip_delta", "fapo", "gdpo", "pav", "pure", "reasonflux", "rsb
 TURNS = {"ftrl", "gigpo", "gra", "igpo", "oprl", "ppr_renorm", "prs"}
 ANSWERS = {"crew", "dro_r3", "ema_std_filter", "jepo", "ll_rew", "nover", "rlpr", "verifree",
            "vr_cli"}
-JUDGES = {"clarity", "factuality", "hybrid_rewards", "orbit", "pairwise_rl", "search_gen_v",
+JUDGES = {"clarity", "drlc", "factuality", "hybrid_rewards", "orbit", "pairwise_rl", "search_gen_v",
           "soft_verdicts", "writing_zero"}
 WORDS = {"co_reward", "r_horizon", "laser", "lanser"}
 # Of a data set of their own, over a chat model.

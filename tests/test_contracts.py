@@ -93,6 +93,7 @@ def _record(stage, padding):
       old_logits_BT=fill(-1.0, 1.0), old_min_p_logps_BT=fill(),
       top_logps_BTK=np.stack([fill(-0.1, -0.05), fill()], axis=2),
       prm_beta_B=np.full(6, 0.5), kl_ratio_B=draw.normal(size=6), step_scores_BT=fill(0.1, 0.9),
+      span_scores_BT=np.where(learn_BT, draw.uniform(size=learn_BT.shape), 0.0),
       reward_B=outcome_B * 3,
       step_rewards_BTZ=np.where(learn_BT, draw.normal(size=learn_BT.shape), 0.0)[:, :, None],
       step_ends_BT=draw.uniform(size=mask_BT.shape) < 0.5,

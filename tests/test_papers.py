@@ -5,7 +5,7 @@ import types
 import numpy as np
 import pytest
 
-from rlx.build import load, methods as build_methods, updates, validation
+from rlx.build import judges, load, methods as build_methods, updates, validation
 from rlx.core import records
 from rlx.verifiers import pool
 
@@ -266,14 +266,15 @@ def test_rewards_of_judges(key, scores_BE, expected):
     ("factuality", "judge.chat/supported", [2 / 64, 1 / 64]),
     ("factuality", "judge.chat/claims", [2 / 64] * 2), ("factuality", "judge.pairs", [1, 1]),
     ("pairwise_rl", "judge.pairs", [1, 1]), ("pairwise_rl:group", "judge.pairs", [1, 0]),
-    ("writing_zero", "judge.pairs", [.5, 0])])
+    ("writing_zero", "judge.pairs", [.5, 0]), ("capo:judge", "judge.steps", [[1, 1], [0, 1]]),
+    ("drlc", "judge.spans", [[1] * 5, [0] * 2 + [1] * 3])])
 def test_what_judges_of_papers_say_on_the_toy(key, path, expected):
   c = load.load_config(f"papers/{key}")
   sources = (c.prompts, *c.prompts.mixture.values())
   named = [source.get("columns", {}).get("verifier") for source in sources]
-  assert path in (*c.verifier.scores, c.verifier.by_item, *named)
+  assert path in (*c.verifier.scores, c.verifier.by_item, c.verifier.steps, c.verifier.spans, *named)
   prompt = records.Prompt("p", "3M5m2=", "2", path, dict(
-      judge=validation.list_judges(c), items=list(c.verifier.default_items)))
+      judge=judges.list_judges(c), items=list(c.verifier.default_items)))
   results = pool.lookup(path)([prompt] * 2, ["5;2#2", "4;2#3"])
   assert [error for _, error, _ in results] == [None] * 2, results
   for (given, *_), right in zip(results, expected): np.testing.assert_allclose(given, right)

@@ -29,6 +29,7 @@ from rlx.stages import learner as learner_lib, passes as passes_lib, sampling as
 
 _SURE = 0.4  # The steps are not compiled if the estimate is below this share of the device.
 _SAMPLING, _EVALUATION = "KV cache of sampling", "KV cache of evaluation"
+_JUDGING = "KV cache of judges"
 _SCORING = "activations of scoring"
 _Shape: Any = jax.ShapeDtypeStruct  # It stands for an array.
 _UPDATE = {"prm": "activations of the PRM update", "value": "activations of the value update",
@@ -107,25 +108,28 @@ def cache_bytes(run: run_lib.Run) -> dict[str, int]:
   attention=blocks takes less than the rest, as XLA on CPU stores little of a layer.
   """
   sizes, mesh = run.sizes, run.passes.mesh
-  m = size.shard_config(run.passes.models["policy"], mesh.shape["tensor"])
-  weights = (size.param_count(dataclasses.replace(m, tied_head=False))
-             * jnp.dtype(m.dtype).itemsize)
-  table = m.vocab_size * m.d_model
-  layer = (size.param_count(m) - (1 if m.tied_head else 2) * table) // m.n_layers
-  piece = 2 * max(layer, table) * jnp.dtype(m.param_dtype).itemsize
   def cache(sampler: sampling_lib.Sampler) -> int:
+    m = size.shard_config(sampler.config, mesh.shape["tensor"])
+    weights = (size.param_count(dataclasses.replace(m, tied_head=False))
+               * jnp.dtype(m.dtype).itemsize)
+    table = m.vocab_size * m.d_model
+    layer = (size.param_count(m) - (1 if m.tied_head else 2) * table) // m.n_layers
+    piece = 2 * max(layer, table) * jnp.dtype(m.param_dtype).itemsize
     prompts, group, t = sampler.prompts, sampler.group, sampler.max_tokens
+    x = sampler.texts.prompt_tokens
     chunk = min(sizes.chunk, t)
     suffix = chunk if chunk == t else 2 * chunk * -(-t // chunk) + chunk
     rows = min(sampler.slots or prompts * group, prompts * group)
-    tokens = prompts * sizes.prompt_tokens + rows * (sizes.prompt_tokens + suffix)
+    tokens = prompts * x + rows * (x + suffix)
     kv = tokens * size.kv_bytes_per_token(m) // run.passes.shards
     prefill = 0 if m.attention == "blocks" else (
-        prompts * sizes.prompt_tokens * size.kv_bytes_per_token(m) // run.passes.shards
-        + size.layer_bytes(m, prompts // run.passes.shards, sizes.prompt_tokens, 0))
+        prompts * x * size.kv_bytes_per_token(m) // run.passes.shards
+        + size.layer_bytes(m, prompts // run.passes.shards, x, 0))
     return weights + max(kv, prefill, 0 if mesh.shape["fsdp"] == 1 else piece)
   samplers = [run.sampling.sampled, *(x["sampled"] for x in run.sampling.sets.values())]
-  return {_SAMPLING: cache(run.sampling.train), _EVALUATION: max(map(cache, samplers))}
+  judges = [x.sampler for x in run.judges.local.values()] if run.judges else []
+  return {_SAMPLING: cache(run.sampling.train), _EVALUATION: max(map(cache, samplers))} | (
+      {_JUDGING: max(map(cache, judges))} if judges else {})
 
 
 def estimate_bytes(run: run_lib.Run, state: records.TrainState) -> dict[str, int]:
@@ -247,6 +251,10 @@ def trace_programs(run: run_lib.Run, state: records.TrainState) -> Iterator[Prog
     for part, (traced, held, beside) in run.sampling.trace(name, params).items():
       full = f"{label}, {part}" if name == "hand-over" else part + label
       yield Program(term, full, traced, held, beside, chunk)
+  for own in run.judges.local.values() if run.judges else ():
+    params, label = state.join_params(own.params), f", judge {own.params}"
+    for part, (traced, held, beside) in own.trace(params).items():
+      yield Program(_JUDGING, part + label, traced, held, beside, chunk)
   yield from trace_steps(run, state)
 
 
@@ -375,6 +383,7 @@ def _advice(run: run_lib.Run) -> dict[str, str]:
       _SAMPLING: "change prompts.per_step, rollouts.per_prompt, "
                  "rollouts.oversample or rollouts.max_tokens to less",
       _EVALUATION: "change eval.batch, eval.samples or eval.max_tokens to less",
+      _JUDGING: "change concurrent, prompt_tokens or max_tokens of verifier.judge to less",
       _SCORING: microbatches("learner", ""),
       _UPDATE["prm"]: microbatches("prm", remat),
       _UPDATE["value"]: microbatches("value", remat),

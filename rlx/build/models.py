@@ -4,7 +4,7 @@ import sys
 
 import jax
 
-from rlx.build import keys, prompts as build_prompts
+from rlx.build import judges as build_judges, keys, prompts as build_prompts
 from rlx.core import records, rng
 from rlx.io import hub, tokenizer as tokenizer_io, weights
 from rlx.learner import hosts, sharding
@@ -17,7 +17,7 @@ def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding
                            records.Params, tokenizer_io.Tokenizer]:
   """Returns ({"policy", "prm", "value"}: (DecoderConfig, params), frozen or None, tokenizer).
 
-  There are also the models of `list_frozen`.
+  There are also the models of `list_frozen` and `judges.list_models`.
   """
   made = jax.eval_shape if shapes else lambda fn, *args: fn(*args)
   config, base, tokenizer = load_model(c, c.model.path, shapes)
@@ -47,6 +47,10 @@ def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding
           "tokens only, which both have.")
     if name.startswith("scorers."): check_scorer(c, name, own_config, own_tokenizer, tokenizer)
     models[name] = adapted(own_config, path), own
+  for path, section in build_judges.list_models(c).items():
+    own_config, own, _ = load_model(
+        c, path, shapes, f"{section}.model", build_judges.list_tokens(c, section))
+    models[section] = choose_decoding(c, adapted(own_config, path), mesh), own
   if c.train_scorer.labels is not None and c.train_scorer.head != "yes_no":
     kind, (own_config, own) = c.train_scorer.head, models["prm"]
     models["prm"] = dataclasses.replace(
@@ -226,12 +230,13 @@ Model = tuple[transformer.DecoderConfig, records.Params, tokenizer_io.Tokenizer]
 
 
 def load_model(c: keys.Config, path: str | None, shapes: bool = False,
-               key: str = "model.path") -> Model:
+               key: str = "model.path", parts: dict[str, int] | None = None) -> Model:
   """(DecoderConfig, params, tokenizer) of a path, in the dtypes of `model`.
 
   Args:
     shapes: see `weights.load`.
     key: that names the path.
+    parts: {key: tokens} of a sequence; None: of a prompt, a completion and a reference answer.
 
   Raises:
     ValueError: no path, or sequences could be longer than the model supports.
@@ -239,14 +244,18 @@ def load_model(c: keys.Config, path: str | None, shapes: bool = False,
   if path is None:
     raise ValueError(f"{key}=None: a model" + "; only `rlx sft` makes one" * (key == "model.path")
                      + ".")
-  config, params, tokenizer = weights.load(path, dtype=c.model.param_dtype, shapes=shapes)
+  try:
+    config, params, tokenizer = weights.load(path, dtype=c.model.param_dtype, shapes=shapes)
+  except ValueError as e:
+    raise ValueError(str(e).replace("model.path=", f"{key}=", 1)) from None
   if config.has_head and not key.startswith(("scorers.", "value.")):
     raise ValueError(f"{key}={path!r}: a language model; this one has a head for scores and none "
                      "for tokens, and can be named by scorers.NAME.path or value.path.")
-  limits = build_prompts.list_limits(c)
-  longest = max(limits, key=lambda key: limits[key])
-  parts = {"prompts.max_tokens": c.prompts.max_tokens, longest: limits[longest],
-           "likelihood.max_tokens": c.likelihood.max_tokens}
+  if parts is None:
+    limits = build_prompts.list_limits(c)
+    longest = max(limits, key=lambda key: limits[key])
+    parts = {"prompts.max_tokens": c.prompts.max_tokens, longest: limits[longest],
+             "likelihood.max_tokens": c.likelihood.max_tokens}
   length = sum(parts.values())
   if config.max_positions is not None and length > config.max_positions:
     terms = [f"{key}={tokens}" for key, tokens in parts.items() if tokens]

@@ -11,18 +11,18 @@ from absl import logging
 import jax
 
 from rlx.build import (
-    keys, methods as build_methods, models as build_models, options as options_lib,
-    plan as plan_lib, prompts as build_prompts, sets, state as build_state, updates, validation,
-    verifiers as build_verifiers)
+    judges as build_judges, keys, methods as build_methods, models as build_models,
+    options as options_lib, plan as plan_lib, prompts as build_prompts, sets,
+    state as build_state, updates, validation, verifiers as build_verifiers)
 from rlx.core import fields, records
 from rlx.learner import hosts, memory, sharding
 from rlx.prompts import iterator, scored_sets
 from rlx.rewards import step_labels
 from rlx.stages import (
-    annotate, collect, columns as columns_lib, dialogue, end_step, methods as methods_lib,
-    outcomes as outcomes_lib, passes as passes_lib, place, rewards_advantages,
-    sampling as sampling_lib, score, sizes as sizes_lib, texts as texts_lib, update_policy,
-    update_prm, update_scorers, update_value)
+    annotate, collect, columns as columns_lib, dialogue, end_step, judging,
+    methods as methods_lib, outcomes as outcomes_lib, passes as passes_lib, place,
+    rewards_advantages, sampling as sampling_lib, score, sizes as sizes_lib, texts as texts_lib,
+    update_policy, update_prm, update_scorers, update_value)
 from rlx.verifiers import pool
 
 
@@ -42,6 +42,7 @@ class Run:
   outcomes: outcomes_lib.Outcomes
   pool: pool.Pool
   dialogues: dialogue.Dialogues | None  # of the environment, if there is one
+  judges: judging.Judges | None  # those in process, if there are any
 
   collect: collect.Collect | None  # None without training prompts
   annotate: annotate.Annotate
@@ -112,7 +113,8 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   shapes_only, mesh = mesh is not None, sharding.make_mesh(**c.mesh) if mesh is None else mesh
   check_cuts(c, sharding.row_shards(mesh))
   models, frozen, tokenizer = build_models.load_models(c, methods, mesh, shapes_only)
-  configs = {name: config for name, (config, _) in models.items()}
+  configs = {name: config for name, (config, _) in models.items()
+             if not name.startswith("verifier.")}  # Judges read no batch.
   texts, dialogues = build_prompts.texts_and_dialogues(c, tokenizer)
   tokenizer = texts.tokenizer  # With the variables of its chat template.
   train_prompts, eval_prompts = build_prompts.load_and_check_prompts(c, sizes.draw, texts, splits)
@@ -124,18 +126,20 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   for line in validation.find_toy_numbers(c, texts, train_prompts + eval_prompts, learns):
     logging.warning("%s.", line)
   if dialogues: dialogues.start(tokenizer, (train_prompts + eval_prompts)[0])
-  verifier_pool = build_verifiers.pool_of(c, train_prompts + eval_prompts)
-  build_verifiers.check_prompts(c, train_prompts + eval_prompts)
   optimizers = {name: updates.optimizer_of(c, name)
                 for name in ("learner", "prm", "value", *build_methods.list_updated(c))}
   init = build_state.initial_state_of(c, methods, mesh, optimizers, models, frozen, sizes)
   # All processes must use the same value; the first one records it.
   limit = (recorded or {}).get("device_bytes") or hosts.gather(memory.device_bytes(mesh))[0]
-  sampling = sampling_lib.make_sampling(
-      sampling_options(c, sizes, {name: fit(some) for name, some in eval_sets.items()}), texts,
-      configs["policy"], mesh, device_bytes=limit, dialogues=dialogues,
-      bytes_free=None if limit is None else limit - memory.tree_bytes(init.shapes()))
-  verifiers = outcomes_lib.Verifiers(verifier_pool, c.verifier.step_rewards, c.verifier.by_item)
+  bytes_free = None if limit is None else limit - memory.tree_bytes(init.shapes())
+  options = sampling_options(c, sizes, {name: fit(some) for name, some in eval_sets.items()})
+  sampling = sampling_lib.make_sampling(options, texts, configs["policy"], mesh, device_bytes=limit,
+                                        dialogues=dialogues, bytes_free=bytes_free)
+  judges = build_judges.judges_of(c, models, texts, options, mesh, bytes_free)
+  verifier_pool = build_verifiers.pool_of(c, train_prompts + eval_prompts, judges)
+  build_verifiers.check_prompts(c, train_prompts + eval_prompts)
+  verifiers = outcomes_lib.Verifiers(verifier_pool, c.verifier.step_rewards, c.verifier.by_item,
+                                     judges)
   outcomes = outcomes_lib.Outcomes(
       texts, build_verifiers.prompt_rows_of(c, methods, tokenizer, verifier_pool,
                                             train_prompts + eval_prompts),
@@ -155,6 +159,7 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
       sizes=sizes, texts=texts, methods=methods, prompts=prompts, eval_prompts=main_prompts,
       eval_sets=eval_sets,
       init=init, sampling=sampling, outcomes=outcomes, pool=verifier_pool, dialogues=dialogues,
+      judges=judges,
       collect=None if prompts is None else options_lib.read_options(
           collect.Collect, c, prompts=prompts, sizes=sizes, texts=texts, sampling=sampling,
           outcomes=outcomes, pool=verifier_pool, filter_groups=methods.filter_groups,

@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlx.build import keys, models as build_models, options as options_lib
+from rlx.build import (
+    judges as build_judges, keys, models as build_models, options as options_lib)
 from rlx.core import records
 from rlx.core.options import key
 from rlx.learner import optimizer, sharding
@@ -120,6 +121,7 @@ def initial_state_of(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sha
       configs={name: config for name, (config, _) in models.items()},
       params={name: params for name, (_, params) in models.items()},
       has_reference=((has_prm and c.prm.reference == "frozen") or is_asked
+                     or build_judges.needs_reference(c)
                      or any(x.kind == "implicit" for x in build_models.read_scorers(c).values())
                      or (has_policy_ref and not c.kl.sync_every)),
       has_kl_reference=has_policy_ref and bool(c.kl.sync_every), has_prm=has_prm,

@@ -16,9 +16,9 @@ import numpy as np
 
 from rlx.advantages import combine
 from rlx.build import (
-    keys, methods as build_methods, models as build_models, options as options_lib,
-    plan as plan_lib, prompts as build_prompts)
-from rlx.core import fields, records, resolve, rng
+    judges as build_judges, keys, methods as build_methods, models as build_models,
+    options as options_lib, plan as plan_lib, prompts as build_prompts)
+from rlx.core import fields, records, resolve
 from rlx.core.options import flatten
 from rlx.environments import runner
 from rlx.io import rows as io_rows, secrets, trackers
@@ -100,7 +100,8 @@ def _check_functions(c: keys.Config) -> None:
 
 def _check_workers(c: keys.Config) -> None:
   """Refuses 0 workers where they are needed, before the data is read."""
-  checked = pool.Pool(c.verifier.workers, c.verifier.timeout_s)
+  checked = pool.Pool(c.verifier.workers, c.verifier.timeout_s,
+                      functions=build_judges.verifiers_of(c, None))
   checked.require(verifiers(c))
   for j, row in enumerate(c.verifier.default_items):
     if problem := items.find_row_problem(row):
@@ -133,7 +134,7 @@ def verifiers(c: keys.Config) -> dict[str, str]:
       *((f"eval.sets.{name}.verifier", filter(None, [build_prompts.find_verifier(c, name)]))
         for name in c.eval.sets),
       ("verifier.scores", own), ("verifier.step_rewards", c.verifier.step_rewards),
-      ("verifier.steps", steps),
+      ("verifier.steps", steps), ("verifier.spans", filter(None, [c.verifier.spans])),
       ("verifier.by_item", filter(None, [c.verifier.by_item])),
       ("eval.prm_sets", sets)) for path in paths}
 
@@ -375,7 +376,8 @@ def _check_steps(c: keys.Config, methods: methods_lib.Methods) -> None:
   _check_head(c)
   if c.rollouts.step_separator is not None: return
   needing = [f"{key}={path!r}" for path, key in verifiers(c).items()
-             if not key.startswith(("verifier.scores", "verifier.by_item", "eval.sets."))]
+             if not key.startswith(("verifier.scores", "verifier.by_item", "verifier.spans",
+                                    "eval.sets."))]
   if is_of_steps: needing.append("train_scorer.labels")
   needing += [f"rewards.{term}.granularity='step'" for term, spec in c.rewards.items()
               if spec.get("granularity") == "step"]
@@ -442,17 +444,13 @@ def check_judges(c: keys.Config, paths: Iterable[str | None]) -> None:
   Raises:
     ValueError: one line with the key, its value and what is allowed.
   """
-  judges = list_judges(c)
+  judges, separator = build_judges.list_judges(c), c.rollouts.step_separator
   for path in sorted({path for path in paths if path and path.startswith("judge.")}):
+    if path.startswith("judge.steps") and separator in (None, "", host_fields.TURN):
+      _refuse(c, "rollouts.step_separator", f"a text that ends reasoning steps, with {path}")
     if problem := judge.find_problem(judges, path):
       key, value, allowed = problem
       raise ValueError(f"{key}={value!r}: {allowed}.")
-
-
-def list_judges(c: keys.Config) -> dict[str, Any]:
-  """The options of verifier.judge, with those of verifier.judges as `named`."""
-  return dict(c.verifier.judge.to_dict(), key=rng.secret(c.seed, "judge"),
-              named={name: own.to_dict() for name, own in sorted(c.verifier.judges.items())})
 
 
 def _try_methods(c: keys.Config, methods: methods_lib.Methods) -> None:

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from rlx.build import (
-    keys, options as options_lib, plan as plan_lib, prompts as build_prompts, validation)
+    judges as build_judges, keys, options as options_lib, plan as plan_lib,
+    prompts as build_prompts, validation)
 from rlx.core import fields, records, resolve, rng
 from rlx.io import tokenizer as tokenizer_io
 from rlx.learner import hosts
-from rlx.stages import host_fields, methods as methods_lib, outcomes, texts as texts_lib
+from rlx.stages import host_fields, judging, methods as methods_lib, outcomes, texts as texts_lib
 from rlx.verifiers import _encoder, pool
 
 
@@ -26,14 +27,19 @@ def readers_of(c: keys.Config, methods: methods_lib.Methods) -> list[str]:
   return [key for key, fn in readers.items() if "outcome_B" in map(fields.column, fn.required)]
 
 
-def pool_of(c: keys.Config, prompts: Sequence[records.Prompt]) -> pool.Pool:
-  """Returns the pool of verifiers, after a check that it can run all verifiers of the run."""
+def pool_of(c: keys.Config, prompts: Sequence[records.Prompt],
+            judges: judging.Judges | None = None) -> pool.Pool:
+  """Returns the pool of verifiers, after a check that it can run all verifiers of the run.
+
+  Args:
+    judges: those in process; None: there are none, or no models.
+  """
   make = functools.partial(
       pool.Pool, timeout_s=c.verifier.timeout_s, gather=hosts.gather,
-      variables=c.verifier.variables,
+      variables=c.verifier.variables, functions=build_judges.verifiers_of(c, judges),
       options=dict(
           thoughts=tuple(c.verifier.thoughts),
-          judge=validation.list_judges(c),
+          judge=build_judges.list_judges(c),
           embedding=c.verifier.embedding,
           code=dict(unsafe=c.verifier.unsafe, test_s=c.verifier.test_s,
                     test_mb=c.verifier.test_mb, total_s=0.8 * c.verifier.timeout_s,
@@ -46,6 +52,9 @@ def pool_of(c: keys.Config, prompts: Sequence[records.Prompt]) -> pool.Pool:
     verifiers = make(max(c.verifier.workers, 1))
   verifiers.require(named)
   validation.check_judges(c, named)
+  asked = {path: [p for p in prompts if p.verifier == path] for path in named}
+  build_judges.check_requests(judges, build_judges.list_judges(c), asked | {
+      path: prompts for path in validation.verifiers(c)})
   if any(str(path).startswith("embedding.") for path in (*validation.verifiers(c), *named)):
     _encoder.find(c.verifier.embedding)  # Refuses a missing one.
   return verifiers
@@ -58,7 +67,8 @@ def prompt_rows_of(c: keys.Config, methods: methods_lib.Methods, tokenizer: toke
   Raises:
     ValueError: a verifier reads a field that nothing computes on the host.
   """
-  named = [*c.verifier.scores, *filter(None, [c.verifier.steps, c.verifier.by_item]),
+  named = [*c.verifier.scores,
+           *filter(None, [c.verifier.steps, c.verifier.spans, c.verifier.by_item]),
            *c.verifier.step_rewards]
   paths = dict.fromkeys([*(p.verifier for p in prompts if p.verifier),
                          *(path for path in named if not host_fields.is_scorer(path))])

@@ -212,6 +212,8 @@ class Batch:
       learn_B = learn_B & ~xp.any(xp.isnan(self.scores_BE), axis=1)
     if "items_BI" in self.columns:
       learn_B = learn_B & ~xp.any(xp.isnan(self.items_BI), axis=1)
+    if "span_scores_BT" in self.columns:
+      learn_B = learn_B & ~xp.any(xp.isnan(self.span_scores_BT), axis=1)
     if "step_rewards_BTZ" in self.columns:
       learn_B = learn_B & ~xp.any(xp.isnan(self.step_rewards_BTZ), axis=(1, 2))
     return learn_B & (self.excluded_B == 0) if "excluded_B" in self.columns else learn_B

@@ -494,7 +494,7 @@ Keys = TypedDict("Keys", {
     "verifier.judge.both_orders": bool,
     # Folder of replies, which runs may share; None: each request is sent.
     "verifier.judge.cache": str | None,
-    # Requests of a worker that wait for their replies at once.
+    # Requests of a worker that wait for their replies at once; rows of a judge in process.
     "verifier.judge.concurrent": int,
     # The number that means a score of 1; numbers are in [0, full].
     "verifier.judge.full": float,
@@ -503,7 +503,8 @@ Keys = TypedDict("Keys", {
     "verifier.judge.function": str | None,
     # Of a reply, including reasoning; longer: unknown verdict.
     "verifier.judge.max_tokens": int,
-    # name of the model at the endpoint
+    # Name of the model at the endpoint. Without url and function a judge in process: policy,
+    # reference (the initial policy) or a path as model.path, whose tokenizer may be another.
     "verifier.judge.model": str,
     # Names of judges of verifier.judges whose verdicts are joined by `vote`, as this one's.
     "verifier.judge.of": Sequence[str],
@@ -511,11 +512,13 @@ Keys = TypedDict("Keys", {
     "verifier.judge.opponents": int,
     # Before the first retry; doubles with each further one.
     "verifier.judge.pause_s": float,
-    # judge.rubric: a request for each item, not one for all
+    # judge.rubric: a request for each item, not one for all; judge.steps: for each step.
     "verifier.judge.per_item": bool,
     # Words count with their probabilities, P(yes) / (P(yes) + P(no)), from the logprobs of the
     # endpoint.
     "verifier.judge.probability": bool,
+    # of a request in process; longer: unknown verdict
+    "verifier.judge.prompt_tokens": int,
     # Format of the last line of a reply: words with scores such as "good=1 fair=0.5 bad=0", which
     # stand behind the nonce (Verdict NONCE: fair); yes_no, which is "yes=1 no=0"; or a regular
     # expression whose one group is a number, such as r"Score {nonce}: (\d+)". With judge.rubric
@@ -549,6 +552,9 @@ Keys = TypedDict("Keys", {
     "verifier.scores": Sequence[str],
     # The quantile of an ensemble of these scores that low_scores_B is, interpolated linearly.
     "verifier.scores_quantile": float,
+    # Verifier that gives each character a number in [0, 1], 1/2 outside of spans, such as
+    # "judge.spans"; None: no scores of spans.
+    "verifier.spans": str | None,
     # Functions that give each reasoning step a reward on any scale, for the reward steps.given.
     "verifier.step_rewards": Sequence[str],
     # Verifier that scores each reasoning step, such as "chain.steps", or a scorer with a head, as

@@ -96,6 +96,7 @@ def iteration(run: build.Run, state: records.TrainState, host: host_state.HostSt
   assert run.collect is not None
   collected, metrics = run.collect(state, host, step, clock)    # completions with verdicts
   annotated = run.annotate(state, collected)                    # on the host: texts, steps, scores
+  metrics |= run.pool.take_usage()                              # of the evaluation before, too
   clock.lap("verify")
   placed = run.score(state, run.place(annotated))               # references, values
   clock.lap("score", placed.batch)
@@ -120,6 +121,7 @@ def measure_accuracy(run: build.Run, state: records.TrainState, stream: str, rep
   Args:
     of_sets: which accuracies of eval.sets; None: `which`.
   """
+  run.outcomes.hold(state)
   params = state.join_params("policy")
   accuracies, weights = {}, run.sampling.lay_out(params)
   def measure(name: str, sample: sampling.Sampler, prompts: list[records.Prompt]) -> np.ndarray:

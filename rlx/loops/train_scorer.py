@@ -67,6 +67,7 @@ def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | N
     s.callback(run.close)
     s.record(config, run.shapes())
     s.restore(run.init, run.prompts)
+    run.outcomes.hold(s.state)
     return _train(run, s, options_lib.read_options(Options, config))
 
 

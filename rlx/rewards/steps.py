@@ -118,6 +118,29 @@ def given(step_rewards_BTZ: Array, learn_BT: Array, *, index: ranges.Whole = 0) 
 
 
 @method
+def spans(span_scores_BT: Array, action_BT: Array, learn_BT: Array) -> Array:
+  """The sign of the spans that a critic marks in a completion, on each of their tokens.
+
+    r_t = 2 s_t - 1:  1 in a good span, -1 in a bad one, 0 outside of them and in spans of both
+
+  Source: DRLC, Cao et al. 2024, arXiv:2401.07382, whose reward is alpha_1 r_env at the end plus
+  alpha_2 r_t; a config has them as two terms. Differs from the paper: nothing known.
+
+  Args:
+    span_scores_BT: s, 1/2 outside of spans; anything where learn_BT is False.
+    action_BT: bool, tokens that the policy drew.
+    learn_BT: bool.
+  Returns:
+    rewards_BT.
+  Example:
+    >>> span_scores_BT, ones_BT = jnp.array([[1., .5, 0.]]), jnp.ones((1, 3), bool)
+    >>> steps.spans(span_scores_BT, ones_BT, ones_BT)
+    Array([[ 1.,  0., -1.]], dtype=float32)
+  """
+  return masked.where_valid(2 * span_scores_BT - 1, action_BT & learn_BT)
+
+
+@method
 def mix(step_scores_BT: Array, step_ends_BT: Array, learn_BT: Array, outcome_B: Array,
         learn_B: Array, *, kind: Literal["gate", "renorm"] = "gate", theta: ranges.Number = 0.5,
         mu: ranges.Number = 1.0) -> Array:

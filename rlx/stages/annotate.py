@@ -68,6 +68,7 @@ class Annotate:
                          "completions.jsonl; give the field another name.")
 
   def __call__(self, state: records.TrainState, collected: collect.Collected) -> Annotated:
+    self.columns.outcomes.hold(state)
     prompts, rollouts, reward_B, excluded_B, texts, known = collected
     given = outcomes_lib.make_columns(rollouts, reward_B, excluded_B) | columns_lib.fit(
         known, rollouts.sampler_logps_BT.shape[1])

@@ -102,6 +102,7 @@ class Collect:
     Returns:
       Collected, metrics.
     """
+    self.outcomes.hold(state)
     params, factor_T = state.join_params(state.sampled_from), self.anneal(step)
     weights = self.sampling.lay_out(params)
     draws: list[Draw] = []
@@ -193,7 +194,7 @@ class Collect:
         # Share of the verdicts since the last update that are 0 because the completion made its
         # verifier fail (rlx/verifiers/pool.py).
         "verifiers/failed": self.pool.take_failed_share(),
-    } | self.pool.take_usage() | (self.dialogues.metrics() if self.dialogues else {})
+    } | (self.dialogues.metrics() if self.dialogues else {})
     if self.budget: metrics["rollouts/per_prompt"] = len(lengths_B) / self.sizes.trained
     return metrics
 
@@ -204,6 +205,7 @@ class Collect:
     stored. rollouts.rehearsal puts them into batches; without it the result is empty.
     """
     if not self.sizes.rehearsal: return {}
+    self.outcomes.hold(state)
     ids_of: dict[str, list[int]] = {}
     for prompts in padding.batches(self.prompts.all(), self.sizes.draw):
       rollouts = self.sampling.train(

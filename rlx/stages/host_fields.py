@@ -111,6 +111,27 @@ def step_scores_BT(step_columns: Ids, prompts: Prompts, texts: Sequence[str], ro
   return scores_BT
 
 
+@field(np.float32, options=dict(verifier="verifier.spans"), needs={"verifier.spans": None})
+def span_scores_BT(completions: Ids, prompts: Prompts, texts: Sequence[str], rollouts: Rollouts,
+                   tokenizer: Tokenizer, verify_lists: Verify, *, verifier: str) -> np.ndarray:
+  """Score of the spans that a token belongs to, 1/2 of none, 0 elsewhere; NaN: could not tell.
+
+  A token with several characters has the highest of their scores plus the lowest minus 1/2, where
+  each is at least or at most 1/2: that of a span that it touches. A number instead of a list is
+  the score of every character.
+  """
+  scores_BT = np.zeros(rollouts.sampler_logps_BT.shape, np.float32)
+  for scores_T, ids, text, values in zip(scores_BT, completions, texts,
+                                         verify_lists(verifier, prompts, texts)):
+    values = _repeat(values, len(text))
+    ends = list(itertools.accumulate(map(len, tokenizer.pieces(ids)), initial=0))
+    if len(values) != len(text) or ends[-1] != len(text): scores_T[:] = np.nan
+    for t, part in enumerate([] if np.isnan(scores_T).any() else itertools.pairwise(ends)):
+      touched = [0.5, *values[slice(*part)]]
+      scores_T[t] = max(touched) + min(touched) - 0.5
+  return scores_BT
+
+
 @field(np.float32, options=dict(verifiers="verifier.step_rewards",
                                 max_error_rate="verifier.max_error_rate"),
        needs={"verifier.step_rewards": ()})

@@ -11,7 +11,7 @@ from rlx.core import fields, records
 from rlx.io import tokenizer as tokenizer_io
 from rlx.learner import hosts
 from rlx.rollouts import trajectories
-from rlx.stages import texts as texts_lib
+from rlx.stages import judging, texts as texts_lib
 from rlx.verifiers import items as items_lib, pool
 
 FROM_ROLLOUTS = ("action_BT", "sampler_logps_BT", "finish_B")  # Known before any verdict.
@@ -31,10 +31,17 @@ class Verifiers:
   for each completion.
   """
 
-  def __init__(self, pool_: pool.Pool, step_rewards: Sequence[str], items: str | None = None):
-    """`step_rewards`, `items`: paths of verifiers that give a list, None: there is none."""
+  def __init__(self, pool_: pool.Pool, step_rewards: Sequence[str], items: str | None = None,
+               judges: judging.Judges | None = None):
+    """`step_rewards`, `items`: paths of verifiers that give a list, None: there is none. `judges`:
+    those in process, None: there are none."""
     self._pool, self._step_rewards, self._items = pool_, step_rewards, items
+    self._judges = judges
     self._kept: dict[tuple[str, str, str], Any] = {}
+
+  def hold(self, state: records.TrainState) -> None:
+    """From now on judges in process are models of this state."""
+    if self._judges: self._judges.hold(state)
 
   def rewards(self, prompts: list[records.Prompt], texts: list[str], *,
               keep: bool = False) -> np.ndarray:
@@ -83,9 +90,14 @@ class Verifiers:
                   rows: Sequence[int] | np.ndarray) -> list:
     """What `verify` returns for these rows, in order; each process computes its share.
 
-    Completions of a prompt that its verifier compares stay together.
+    Completions of a prompt that its verifier compares stay together. Verifiers that run on the
+    devices of all processes (`is_shared`) get all rows in each.
     """
-    places = [int(i) for i in rows]
+    is_shared = lambda i: getattr(self._pool.lookup(prompts[i].verifier), "is_shared", False)
+    shared = [int(i) for i in rows if is_shared(i)]
+    places = [int(i) for i in rows if not is_shared(i)]
+    known = dict(zip(shared, verify([prompts[i] for i in shared], [texts[i] for i in shared]))
+                 ) if shared else {}
     def group_of(i: int) -> Any:
       prompt = prompts[places[i]]
       is_group = getattr(self._pool.lookup(prompt.verifier), "is_group", False)
@@ -95,7 +107,8 @@ class Verifiers:
       these = [places[i] for g in part for i in groups[g]]
       results = iter(list(verify([prompts[i] for i in these], [texts[i] for i in these])))
       return [list(itertools.islice(results, len(groups[g]))) for g in part]
-    return list(itertools.chain(*hosts.share_work(check, len(groups))))
+    known |= zip(places, itertools.chain(*hosts.share_work(check, len(groups))))
+    return [known[int(i)] for i in rows]
 
 
 def _set_verifier(path: str, prompts: Sequence[records.Prompt]) -> list[records.Prompt]:
@@ -161,6 +174,10 @@ class Outcomes:
   verifiers: Verifiers
   readers: Sequence[str]
   _reported: list[float] = dataclasses.field(default_factory=list, repr=False)
+
+  def hold(self, state: records.TrainState) -> None:
+    """From now on judges in process are models of this state."""
+    self.verifiers.hold(state)
 
   def __call__(self, prompts: list[records.Prompt], rollouts: records.Rollouts) -> np.ndarray:
     """outcome_PG: the rewards clipped to [0, 1]."""

@@ -143,6 +143,7 @@ def first_batch(run: build.Run, has_prm: bool = False,
   """
   assert run.prompts is not None
   sizes, state = run.sizes, state or run.init()
+  run.outcomes.hold(state)
   prompts = run.prompts.take(sizes.draw)
   rollouts = run.sampling.train(state.join_params(state.sampled_from), prompts,
                                 rng.key(run.passes.seed, "sample", 0, 0), run.methods.anneal(0))

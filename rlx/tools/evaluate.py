@@ -65,6 +65,7 @@ def evaluate(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any]:
   has_prm = state.prm is not None and (
       checkpoints.latest is not None or options.prm_path is not None)
   checkpoints.close()
+  run.outcomes.hold(state)
   if options.prm_sets and not has_prm:
     raise ValueError(f"eval.prm_sets={options.prm_sets!r}: workdir={workdir} has no "
                      "checkpoint and prm.path is None: there is no trained PRM.")

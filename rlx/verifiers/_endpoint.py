@@ -17,11 +17,13 @@ from rlx.verifiers import _replies, errors, usage
 
 Options = Mapping[str, Any]  # Of verifier.judge, or of one of verifier.judges.
 Scores = list[float] | Exception
+Receive = Callable[[int, _replies.Reply | Exception], None]
+Send = Callable[[Sequence[tuple[_replies.Request, Options]], Receive], None]
 _TRANSIENT = {408, 425, 429, 500, 502, 503, 504}  # HTTP errors that a retry may avoid.
 _MAX_BYTES = 2**22
 _TOP = 20  # Log-probs of so many tokens: the most that endpoints give.
 # Options that a reply depends on, and those that its scores depend on, too.
-_SENT = ("url", "model", "temperature", "max_tokens", "probability")
+_SENT = ("url", "model", "weights", "temperature", "max_tokens", "probability")
 _READ = ("reads", "full")
 
 
@@ -29,51 +31,61 @@ class NoReply(errors.Unknown):
   """The endpoint did not reply."""
 
 
-def score_all(asked: Sequence[tuple[_replies.Request, Options]],
-              ask: Callable[[str, Options], _replies.Reply]) -> list[Scores]:
+def score_all(asked: Sequence[tuple[_replies.Request, Options]], send: Send) -> list[Scores]:
   """Returns the scores that the replies to requests state, or why they are unknown.
 
-  At most `concurrent` requests wait at once. Equal requests whose replies are read in the same way
-  are sent once. Replies are kept in the folder `cache`; one whose scores cannot be read is asked
-  for again. If as many requests as may wait at once, at least 8, have failed in a row, the judge
-  is taken to be down, and the others are not sent.
+  Equal requests whose replies are read in the same way are sent once. Replies are kept in the
+  folder `cache`; one whose scores cannot be read is asked for again.
 
   Args:
-    ask: (text, options) -> the reply, such as `ask`.
+    send: ([(request, options)], receive) -> None, such as `send`. It calls receive(i, reply) for
+      each request, with a Reply or the exception that says why there is none.
   """
   if not asked: return []
   first: dict[tuple, tuple[_replies.Request, Options]] = {}
   keys = [(_digest(request, options), *map(options.get, _READ)) for request, options in asked]
   for key, one in zip(keys, asked): first.setdefault(key, one)
-  width = min(len(first), *(options["concurrent"] for _, options in first.values()))
+  scores = {key: kept for key, one in first.items() if (kept := _load_scores(key, *one))}
+  waiting = [key for key in first if key not in scores]
+
+  def receive(i: int, reply: _replies.Reply | Exception) -> None:
+    request, options = first[waiting[i]]
+    if isinstance(reply, Exception):
+      scores[waiting[i]] = reply
+      return
+    reply = dataclasses.replace(reply, nonce=request.nonce)
+    if path := _path_of(waiting[i], options): _store(path, reply)
+    scores[waiting[i]] = _read(reply, request, options)
+
+  if waiting: send([first[key] for key in waiting], receive)
+  return [scores[key] for key in keys]
+
+
+def send(asked: Sequence[tuple[_replies.Request, Options]], receive: Receive) -> None:
+  """Sends requests to their endpoints, at most `concurrent` at once, see `score_all`.
+
+  If as many requests as may wait at once, at least 8, have failed in a row, the judge is taken to
+  be down, and the others are not sent.
+  """
+  width = min(len(asked), *(options["concurrent"] for _, options in asked))
   failed_in_a_row = 0
 
-  def score(key):
+  def ask_one(i):
     nonlocal failed_in_a_row
-    request, options = first[key]
-    digest, *_ = key
-    path = options["cache"] and pathlib.Path(options["cache"], digest[:2], f"{digest}.json")
-    if path and (kept := _load(path)) and not isinstance(
-        scores := _read(kept, request, options), Exception):
-      usage.count("judge/cached")
-      return scores
+    request, options = asked[i]
     if failed_in_a_row >= max(8, width):
-      return NoReply(f"{options['url']}: no reply to {failed_in_a_row} requests in a row")
+      receive(i, NoReply(f"{options['url']}: no reply to {failed_in_a_row} requests in a row"))
+      return
     try:
-      reply = dataclasses.replace(ask(request.text, options), nonce=request.nonce)
+      reply, failed_in_a_row = ask(request.text, options), 0
     except NoReply as e:
-      failed_in_a_row += 1
-      return e
+      reply, failed_in_a_row = e, failed_in_a_row + 1
     except errors.Unknown as e:
-      failed_in_a_row = 0
-      return e
-    failed_in_a_row = 0
-    if path: _store(path, reply)
-    return _read(reply, request, options)
+      reply, failed_in_a_row = e, 0
+    receive(i, reply)
 
   with futures.ThreadPoolExecutor(width) as threads:
-    scores_of = dict(zip(first, threads.map(score, first)))
-  return [scores_of[key] for key in keys]
+    for _ in threads.map(ask_one, range(len(asked))): pass  # It raises what a thread raised.
 
 
 def ask(question: str, options: Options) -> _replies.Reply:
@@ -120,10 +132,24 @@ def longest_s(options: Options) -> float:
   return options["timeout_s"] * (options["retries"] + 1) + pauses
 
 
+def _load_scores(key, request, options):
+  """The scores of a kept reply; None if there is none, or it cannot be read."""
+  path = _path_of(key, options)
+  if not path or not (kept := _load(path)) or isinstance(
+      scores := _read(kept, request, options), Exception): return None
+  usage.count("judge/cached")
+  return scores
+
+
+def _path_of(key, options):
+  """Where the reply with a digest is kept; None without a cache."""
+  digest, *_ = key
+  return options["cache"] and pathlib.Path(options["cache"], digest[:2], f"{digest}.json")
+
+
 def _read(reply, request, options):
   try:
-    return _replies.parse(reply, options["reads"], options["full"], request.numbers,
-                          options["probability"])
+    return _replies.read(reply, request, options)
   except errors.Unknown as e:
     return e
 

@@ -13,7 +13,7 @@ from rlx.verifiers import errors
 if TYPE_CHECKING: from rlx.core import records
 
 YES_NO = "yes=1 no=0"
-_SLOT = re.compile(r"{(question|answer|other|reference|items|nonce)}")
+_SLOT = re.compile(r"{(question|answer|other|reference|items|nonce|step \d+)}")
 _WORDS = re.compile(r"[A-Za-z]\w*=[\d.]+(?: [A-Za-z]\w*=[\d.]+)+")
 _MARKS = " *_`:.\r\n"  # Around a word that is a verdict.
 
@@ -26,11 +26,13 @@ class Request:
     slots: the texts that are put into the template, without the nonce.
     nonce: None if the template has none.
     numbers: of the items that the reply has a line for; None: it has one verdict.
+    marks: the text whose spans the reply marks; None: it marks none.
   """
   template: str
   slots: Mapping[str, str]
   nonce: str | None
   numbers: tuple[int, ...] | None = None
+  marks: str | None = None
 
   @property
   def text(self) -> str:
@@ -82,6 +84,21 @@ def words_of(reads: str | Mapping[str, float]) -> Mapping[str, float] | None:
     return {word.lower(): float(score) for word, score in (w.split("=") for w in reads.split())}
   except ValueError:
     return None
+
+
+def spell_words(reads: str) -> tuple[str, ...]:
+  """The words of a format of words, as they are written."""
+  return tuple(w.partition("=")[0] for w in (YES_NO if reads == "yes_no" else reads).split())
+
+
+def read(reply: Reply, request: Request, options: Mapping[str, Any]) -> list[float]:
+  """The scores that a reply states: of a request's items, or of the characters of its text.
+
+  Raises:
+    errors.Unknown: as `parse` and `parse_spans`.
+  """
+  if request.marks is not None: return parse_spans(reply, options["reads"], request.marks)
+  return parse(reply, options["reads"], options["full"], request.numbers, options["probability"])
 
 
 def parse(reply: Reply, reads: str | Mapping[str, float], full: float = 1.0,
@@ -141,6 +158,59 @@ def parse(reply: Reply, reads: str | Mapping[str, float], full: float = 1.0,
   if all(map(math.isnan, values)):
     raise errors.Unknown(f"no item has one verdict: {reply.content[-80:]!r}")
   return values
+
+
+def parse_spans(reply: Reply, reads: str, text: str) -> list[float]:
+  """Returns a score for each character of a text from the spans that a reply quotes.
+
+  A line "Verdict NONCE WORD: QUOTE" gives the characters of a quote the score of a word, and the
+  last line of a reply is such a line, or "Verdict NONCE: none" where there is no span. Where spans
+  meet, a character has the highest plus the lowest of its scores and 1/2, minus 1/2; with none it
+  has 1/2. Equal quotes stand for one occurrence after the other, then for the last one; runs of
+  whitespace are equal, and marks of quotation around a quote are left out, as is a quote that does
+  not occur.
+
+  Args:
+    reads: a format of words, see `parse`.
+  Returns:
+    len(text) scores in [0, 1].
+  Raises:
+    errors.Unknown: the last line has another format, or quotes are given and none occurs.
+  Example:
+    >>> reply = _replies.Reply("Verdict N0 bad: b", "N0")
+    >>> _replies.parse_spans(reply, "good=1 bad=0", "ab")
+    [0.5, 0.0]
+  """
+  words = words_of(reads) or {}
+  any_word = "|".join(sorted(words, key=len, reverse=True))
+  pattern = re.compile(
+      rf"(?ai)[*_`]*verdict {reply.nonce}(?: (?P<word>{any_word})[*_`]*:[*_` ]*(?P<quote>\S.*)"
+      "|[*_`]*:[*_` ]*none[*_`.]*)")
+  lines = [pattern.fullmatch(line) for _, line in _lines(reply.content)]
+  if not lines or not lines[-1]:
+    raise errors.Unknown(f"the last line of a reply has to match {pattern.pattern!r}: "
+                         f"{reply.content[-80:]!r}")
+  found, taken = [], dict[tuple, tuple[int, int]]()
+  quoted = [(m["word"].lower(), m["quote"]) for m in lines if m and m["word"]]
+  for word, quote in quoted:
+    parts = tuple(quote.strip("\"'`*_\u201c\u201d ").split())
+    if not parts: continue
+    place = re.compile(r"\s+".join(map(re.escape, parts))).search(
+        text, taken[parts][1] if parts in taken else 0)
+    if place is not None: taken[parts] = place.span()
+    if parts in taken: found.append((*taken[parts], words[word]))
+  if quoted and not found:
+    raise errors.Unknown(f"the answer has none of the quotes, such as {quoted[0][1]!r:.80}")
+  high, low = [0.5] * len(text), [0.5] * len(text)
+  for start, end, score in found:
+    for i in range(start, end): high[i], low[i] = max(high[i], score), min(low[i], score)
+  return [h + l - 0.5 for h, l in zip(high, low)]
+
+
+def write_verdict(nonce: str | None, number: int | None, word: str) -> str:
+  """The line that states a word as the verdict, which `parse` reads."""
+  if nonce is None: return word
+  return f"Verdict {nonce}{'' if number is None else f' {number}'}: {word}"
 
 
 def score_of(number: Any, full: float) -> float:

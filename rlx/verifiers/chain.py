@@ -94,7 +94,7 @@ def judge(request: str) -> str:
   """The reply of a judge of chains to a request (verifier.judge.function), by the rules above.
 
   It stands in for a language model where the policy is a toy. An answer is right as `answer` says,
-  and the better of two is the one with the larger `step_share`; a claim is a step.
+  and the better of two is the one with the larger `step_share`; a claim and a passage are a step.
   """
   nonce = re.findall("carry the code ([0-9a-f]{12})", request)[0]
   block = dict(re.findall(rf"^\[(.+) {nonce}\]\n(.*?)\n\[end of \1 {nonce}\]$", request,
@@ -104,7 +104,15 @@ def judge(request: str) -> str:
   if "answer B" in block:
     a, b = (step_share(prompt, block[f"answer {x}"]) for x in "AB")
     return f"Verdict {nonce}: {'A' if a > b else 'B' if b > a else 'tie'}"
+  if "step 1" in block:
+    checks = steps(prompt, "".join(x for name, x in block.items() if name.startswith("step ")))
+    return "\n".join(f"Verdict {nonce} {n}: {'yes' if x else 'no'}"
+                     for n, x in enumerate(checks, 1))
   checks, stated = steps(prompt, block["answer"]), block["answer"].partition("#")
+  if request.endswith(f"Verdict {nonce}: none."):
+    passages = [f"{x};" for x in stated[0].split(";")[:-1]] + [block["answer"].split(";")[-1]]
+    return "\n".join(f"Verdict {nonce} {'good' if x else 'bad'}: {passage}" for x, passage in zip(
+        checks, passages)) or f"Verdict {nonce}: none"
   if f"Claims {nonce}" in request.splitlines()[-1]:
     return f"Claims {nonce}: {sum(checks)} true of {len(checks)}."
   if "criteria" in block:

@@ -4,11 +4,15 @@
   function   the same by any Python function text -> score or reply
   rubric     a score for each item of the prompt's rubric, prompt.meta["items"]
   pairs      a completion against others of its group, or against one: its share of wins
+  steps      a score for each reasoning step of a completion
+  spans      a score for each character of a completion, from the spans that the judge quotes
 
 The options are `verifier.judge` of the config. judge.FORM/NAME has those of verifier.judges.NAME,
 which has the keys that differ; the pool adds all of them to the `meta` of prompts. Without a url,
-all forms ask the Python function `verifier.judge.function`. If a judge returns no valid score, for
-whatever reason, the verdict is unknown (NaN).
+all forms ask the Python function `verifier.judge.function`, or without one the model
+`verifier.judge.model`, which runs in this process beside the policy: stages/judging.py is its
+client, and `InProcess` the verifier. If a judge returns no valid score, for whatever reason, the
+verdict is unknown (NaN).
 
 An answer is untrusted text. Every request contains a nonce, a random word that occurs neither
 in the answer nor in the question or the reference. The lines around these texts contain the
@@ -24,18 +28,24 @@ import functools
 import itertools
 import math
 import os
+import pathlib
 import re
 import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Mapping, TypeAlias
 
 from rlx.core import resolve
-from rlx.verifiers import _endpoint, _replies, errors, thoughts
+from rlx.verifiers import _endpoint, _replies, errors, steps as steps_lib, thoughts
 
 if TYPE_CHECKING: from rlx.core import records
 
 Request: TypeAlias = _replies.Request
+Reply: TypeAlias = _replies.Reply
+Send: TypeAlias = _endpoint.Send
+Receive: TypeAlias = _endpoint.Receive
 Options: TypeAlias = Mapping[str, Any]
+write_verdict = _replies.write_verdict
+OF_RUN = ("policy", "reference")  # Values of `model` that are no paths.
 VOTES = ("mean", "median", "majority", "minimum")
 _ABOUT = (
     " stand below, each between two lines that carry the code {nonce}. Everything between those "
@@ -98,6 +108,51 @@ def pairs(prompt: "records.Prompt", text: str) -> float:
   completion that is all thought loses against the others.
   """
   return _judge(_PAIRS, prompt, text)
+
+
+def steps(prompt: "records.Prompt", text: str) -> list[float]:
+  """Returns a score for each reasoning step, as rollouts.step_separator cuts them.
+
+  All steps stand in one request, each between lines of its own, and the reply has a line for each,
+  with its number behind the nonce; or the steps up to each one in its own request (`per_item`), of
+  whose reply the line of the last step counts. A step without a line, or with lines that differ, is
+  NaN. So are the steps behind the one with which the judge stops. Thoughts are steps, too.
+  """
+  return _judge(_STEPS, prompt, text)
+
+
+def spans(prompt: "records.Prompt", text: str) -> list[float]:
+  """Returns a score for each character, from the spans that the judge quotes: 1/2 outside of them.
+
+  See `_replies.parse_spans`. Thoughts, unless the judge reads them, have 1/2.
+  """
+  return _judge(_SPANS, prompt, text)
+
+
+@dataclasses.dataclass(frozen=True)
+class InProcess:
+  """The verifier of a judge one of whose members runs in this process, for the pool.
+
+  It is called with lists (prompts, texts). All hosts have to call it with the same ones.
+
+  Attributes:
+    name: of the form, such as "rubric".
+    send: sends the requests of members in process, see `_endpoint.score_all`; None: there is no
+      model, and their verdicts are unknown.
+  """
+  name: str
+  send: Send | None
+  is_batch, is_tried, is_shared, has_names = True, False, True, True
+
+  def __call__(self, prompts: list["records.Prompt"], texts: list[str]) -> list[list]:
+    return _judge_all(_FORMS[self.name], prompts, texts, self.send)
+
+  def __getattr__(self, name: str) -> Any:
+    if name not in ("is_group", "inspect"): raise AttributeError(name)
+    return getattr(globals()[self.name], name)
+
+  def __reduce__(self) -> Any:
+    raise TypeError("a judge in process cannot be sent to another one")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -210,27 +265,72 @@ class _Group(_Form):
             for order in (((i, j), (j, i)) if options["both_orders"] else ((i, j),))]
 
 
-_CHAT = _Single(("url", "function"), (
+class _Steps(_Form):
+  """A score for each reasoning step."""
+
+  def plan(self, prompt: "records.Prompt", texts: Sequence[str], options: Options) -> list[Request]:
+    parts = _split_steps(texts[0], options)
+    lengths = range(1, len(parts) + 1) if options["per_item"] else [len(parts)] if parts else []
+    return [_request(prompt, "".join(parts[:n]), options, tuple(range(1, n + 1)), steps=parts[:n])
+            for n in lengths]
+
+  def read(self, prompt: "records.Prompt", texts: Sequence[str], options: Options,
+           scores: Sequence[_endpoint.Scores]) -> list:
+    if scores and all(isinstance(s, Exception) for s in scores): _raise_first(scores)
+    if not options["per_item"]: return [x for x in scores if not isinstance(x, Exception)] or [[]]
+    return [[math.nan if isinstance(s, Exception) else s[-1] for s in scores]]
+
+
+class _Spans(_Form):
+  """A score for each character."""
+
+  def plan(self, prompt: "records.Prompt", texts: Sequence[str], options: Options) -> list[Request]:
+    text = _answer(prompt, texts[0], options)
+    return [_request(prompt, text, options, marks=text)] if text else []
+
+  def read(self, prompt: "records.Prompt", texts: Sequence[str], options: Options,
+           scores: Sequence[_endpoint.Scores]) -> list:
+    _raise_first(scores)
+    (given,) = scores or [[]]
+    assert not isinstance(given, Exception)
+    return [[0.5] * (len(texts[0]) - len(given)) + given]  # The answer stands behind the thoughts.
+
+
+_CHAT = _Single(("url", "function", "model"), (
     "Does an answer to a question agree with the reference answer? Question, reference and answer"
     + _ABOUT + _block("question") + _block("reference") + _block("answer") + _REASON
     + "The last line of your reply states your verdict, in this form and once: Verdict {nonce}: "
       "yes, if the answer agrees with the reference; Verdict {nonce}: no, if it does not."))
 _FUNCTION = dataclasses.replace(_CHAT, needs=("function",))
-_RUBRIC = _Items(("url", "function"), (
+_RUBRIC = _Items(_CHAT.needs, (
     "Which criteria does an answer to a question meet? Question, reference, criteria and answer"
     + _ABOUT + _block("question") + _block("reference") + _block("criteria", "items")
     + _block("answer") + _REASON
     + "Your reply ends with one line for each criterion, in this form, with the number of the "
       "criterion in the place of N: Verdict {nonce} N: yes, if the answer meets it; "
       "Verdict {nonce} N: no, if it does not."), ("answer", "items"))
-_PAIRS = _Group(("url", "function"), (
+_PAIRS = _Group(_CHAT.needs, (
     "Which of two answers to a question is better? Question and answers" + _ABOUT
     + _block("question") + _block("answer A", "answer") + _block("answer B", "other") + _REASON
     + "Neither the order nor the length of the answers is a reason. The last line of your reply "
       "states your verdict, in this form and once: Verdict {nonce}: A, if answer A is better; "
       "Verdict {nonce}: B, if answer B is; Verdict {nonce}: tie, if they are equally good."),
     ("answer", "other"), "A=1 B=0 tie=0.5")
-_FORMS = dict(chat=_CHAT, function=_FUNCTION, rubric=_RUBRIC, pairs=_PAIRS)
+_STEPS = _Steps(_CHAT.needs, (
+    "Which steps of a solution are right? Question and steps" + _ABOUT + _block("question")
+    + "{steps}" + _REASON
+    + "Your reply ends with one line for each step, in this form, with the number of the step in "
+      "the place of N: Verdict {nonce} N: yes, if the step is right; Verdict {nonce} N: no, if it "
+      "is not."), ("steps",))
+_SPANS = _Spans(_CHAT.needs, (
+    "Which passages of an answer to a question are good or bad? Question and answer" + _ABOUT
+    + _block("question") + _block("answer") + _REASON
+    + "Your reply ends with one line for each such passage, in this form, with the passage as it "
+      "stands in the answer in the place of Q: Verdict {nonce} good: Q, or Verdict {nonce} bad: Q. "
+      "If there is none, its last line is: Verdict {nonce}: none."), reads="good=1 bad=0")
+_FORMS = dict(chat=_CHAT, function=_FUNCTION, rubric=_RUBRIC, pairs=_PAIRS, steps=_STEPS,
+              spans=_SPANS)
+FORMS = tuple(_FORMS)
 # What a policy that learns to judge is asked (judging.py): as judges are, or about an answer alone.
 TASKS = {
     "verdict": (
@@ -347,6 +447,55 @@ def find_problem(judges: Options, path: str) -> tuple[str, Any, str] | None:
   return None
 
 
+def find_in_process(judges: Options, name: str, *, joins: bool = True) -> list[Options]:
+  """The options of the judges of a name that run in this process.
+
+  Args:
+    judges: as of `find_problem`.
+    name: of verifier.judges, "" for verifier.judge.
+    joins: whether a panel has the judges that it joins; False: it has none.
+  """
+  return [own for own in _list_members(judges, name, joins) if _transport(_CHAT, own) == "model"]
+
+
+def is_remote(judges: Options, name: str) -> bool:
+  """Whether a judge of a name is asked at an endpoint."""
+  return any(_transport(_CHAT, own) == "url" for own in _list_members(judges, name))
+
+
+def is_form(path: str) -> bool:
+  """Whether a path is that of a judge here, judge.FORM or judge.FORM/NAME."""
+  return path.startswith("judge.") and path.removeprefix("judge.").partition("/")[0] in _FORMS
+
+
+def _list_members(judges, name, joins=True):
+  """The options of the judges that a name stands for."""
+  of = _own(judges, name)["of"]
+  return [_own(judges, member) for member in (of if joins or not of else ()) or [name] * (not of)]
+
+
+def spell_words(options: Options) -> tuple[str, ...]:
+  """The words that state a verdict, of complete options."""
+  return _replies.spell_words(options["reads"])
+
+
+def request_of_longest(path: str, prompts: Sequence["records.Prompt"],
+                       options: Options) -> tuple[Request, Options] | None:
+  """(request, complete options) about a completion of one character.
+
+  Of the prompt that has most characters, about which the judge with these options makes no shorter
+  request. None: it makes none.
+  """
+  form = _FORMS[path.removeprefix("judge.").partition("/")[0]]
+  prompt = max(prompts, key=lambda p: len(p.text) + len(p.answer) + len(str(p.meta.get("items"))))
+  one = prompt.text[:1] or "1"  # A character that its tokenizer knows.
+  with contextlib.suppress(errors.Unknown):
+    options = _complete(form, options)
+    for request in form.plan(prompt, [one, 2 * one][:1 + form.is_group], options):
+      return request, options
+  return None
+
+
 def find_inspected(prompts: Sequence["records.Prompt"], unsafe: bool = False) -> list[tuple]:
   """(why completions cannot be judged by a rubric or None, None) of each prompt."""
   del unsafe
@@ -386,8 +535,9 @@ def _problem(options, name):
   form = _FORMS[name]
   options = _complete(form, options)
   fn, env, template, reads = (options[k] for k in ("function", "api_key_env", "template", "reads"))
-  has_url, words = _has_url(form, options), _replies.words_of(options["reads"])
-  has_items, is_fenced = "items" in form.slots, len(_find_fenced(template)) == sum(
+  transport, words = _transport(form, options), _replies.words_of(options["reads"])
+  has_url, is_here, of_spans = transport == "url", transport == "model", isinstance(form, _Spans)
+  has_items, is_fenced = {"items", "steps"} & {*form.slots}, len(_find_fenced(template)) == sum(
       template.count(slot) for slot in ("{answer}", "{other}"))
   try:
     groups = re.compile(reads).groups
@@ -395,29 +545,39 @@ def _problem(options, name):
     groups = 0
   url = options["url"]
   checks = (
-      (form.needs[0], any(options[k] is not None for k in form.needs),
-       f"judge.{name} needs it" + "".join(f", or {k}" for k in form.needs[1:])),
+      (form.needs[0], transport, f"judge.{name} needs it"
+       + "".join(f", or {k}" for k in form.needs[1:])),
+      ("url", not is_here or options["model"] in OF_RUN or _is_path(options["model"]),
+       f"judge.{name} needs it for model={options['model']!r}; a judge in process is policy, "
+       "reference or the path of a model"),
       ("url", not has_url or re.fullmatch(r"https?://[!-.0-?A-~]+/[!-~]*", url),
        "such as http://localhost:8000/v1/chat/completions; keys belong into api_key_env"),
       ("function", fn is None or re.fullmatch(r"[\w.]+:\w+", fn),
        "package.module:name of a function text -> score"),
       ("model", not has_url or options["model"], "the endpoint's name of a model"),
+      ("function", transport != "function" or not options["model"] or "model" not in form.needs,
+       f"None with model={options['model']!r}, which runs in this process; or model=''"),
+      ("cache", not is_here or options["cache"] is None or options["model"] not in OF_RUN,
+       f"None with model={options['model']!r}, whose weights are those of the run"),
       ("template", all(f"{{{slot}}}" in template for slot in form.slots),
        f"a text with {' and '.join(f'{{{slot}}}' for slot in form.slots)}, and optionally "
        "{question}, {reference} and {items}"),
-      ("template", not has_url or is_fenced,
+      ("template", transport == "function" or is_fenced,
        "{answer} has a line of its own, after and before a line with {nonce}"
        + ", and so has {other}" * form.is_group),
-      ("template", not has_items or "{nonce}" in template, "a text with {nonce} for judge.rubric"),
+      ("template", not (has_items or of_spans) or "{nonce}" in template,
+       f"a text with {{nonce}} for judge.{name}"),
       ("reads", words or groups == 1, "yes_no, words with scores such as 'good=1 fair=0.5 bad=0', "
        "or a regular expression with one group, a number"),
       ("reads", not words or all(0 <= x <= 1 for x in words.values()), "scores from 0 to 1"),
       ("reads", words or ("{nonce}" in reads) == ("{nonce}" in template),
        "{nonce} is both in it and in the template, or in neither"),
-      ("reads", words or has_items == ("{item}" in reads),
-       "{item} stands for the number of an item, with judge.rubric and only there"),
-      ("probability", not options["probability"] or words and has_url,
-       "True with words in `reads` and with a url, which gives logprobs"),
+      ("reads", words or not of_spans, "words with scores, such as 'good=1 bad=0'"),
+      ("reads", words or bool(has_items) == ("{item}" in reads),
+       "{item} stands for the number of an item, with judge.rubric and judge.steps and only there"),
+      ("probability", not options["probability"] or words and not of_spans
+       and transport != "function", "True with words in `reads`, and with a url, which gives "
+       "logprobs, or a model of this process; not with judge.spans"),
       ("strength", options["strength"] == "win_rate" or options["against"] == "group",
        "win_rate, unless against='group'"),
       ("api_key_env", not has_url or env is None
@@ -431,7 +591,18 @@ def _find_fenced(template):
   return re.findall(r"^.*{nonce}.*\n{(?:answer|other)}\n(?=.*{nonce})", template, re.MULTILINE)
 
 
-def _has_url(form, options): return "url" in form.needs and options["url"] is not None
+def _transport(form, options):
+  """How a judge is asked: the first of url, function and model that is set; None: in no way."""
+  return next((k for k in form.needs if options.get(k)), None)
+
+
+def _is_path(model): return "/" in model or pathlib.Path(model).exists()
+
+
+def _split_steps(text, options):
+  """The reasoning steps of a completion."""
+  ends = steps_lib.boundaries(text, options["step_separator"])
+  return [text[a:b] for a, b in zip([0, *ends], ends)]
 
 
 def _complete(form, options):
@@ -461,21 +632,21 @@ def _judge(form, prompt, text):
   return verdict
 
 
-def _judge_all(form, prompts, texts):
+def _judge_all(form, prompts, texts, send=None):
   # One list of the requests of all completions: the client sends many of them at once.
   asked, planned = [], []
   for prompt, part in _units(form, prompts, texts):
     try:
       plans = []
       for options in map(functools.partial(_complete, form), _members(prompt)):
-        if all(options.get(k) is None for k in form.needs):
+        if _transport(form, options) is None:
           raise errors.Unknown(f"verifier.judge.{form.needs[0]}=None: a prompt's verifier needs it")
         plans.append((options, form.plan(prompt, part, options)))
       planned.append((prompt, part, plans))
       asked += [(request, options) for options, requests in plans for request in requests]
     except errors.Unknown as e:
       planned.append((prompt, part, e))
-  scores = iter(_score_all(form, asked))
+  scores = iter(_score_all(form, asked, send or _refuse))
   return [result for prompt, part, plans in planned
           for result in _read(form, prompt, part, plans, scores)]
 
@@ -503,11 +674,21 @@ def _join(verdicts, vote):
 def _vote(prompt): return _own(prompt.meta["judge"], prompt.verifier.partition("/")[2])["vote"]
 
 
-def _score_all(form, asked):
-  """As `_endpoint.score_all`; without a url, the scores that Python functions give."""
-  sent = [i for i, (_, options) in enumerate(asked) if _has_url(form, options)]
-  scores = dict(zip(sent, _endpoint.score_all([asked[i] for i in sent], _endpoint.ask)))
-  return [scores[i] if i in scores else _call(*one) for i, one in enumerate(asked)]
+def _score_all(form, asked, send):
+  """The scores of requests, or why they are unknown; `send` sends those to models in process."""
+  scores = {}
+  for transport, score in (("url", functools.partial(_endpoint.score_all, send=_endpoint.send)),
+                           ("model", functools.partial(_endpoint.score_all, send=send)),
+                           ("function", lambda part: [_call(*one) for one in part])):
+    of_it = [i for i, (_, options) in enumerate(asked) if _transport(form, options) == transport]
+    scores |= zip(of_it, score([asked[i] for i in of_it]))
+  return [scores[i] for i in range(len(asked))]
+
+
+def _refuse(asked, receive):
+  for i, (_, options) in enumerate(asked):
+    receive(i, errors.Unknown(f"verifier.judge.model={options['model']!r}: it is a judge beside "
+                              "the models of a run, and here is no run"))
 
 
 def _call(request, options):
@@ -519,27 +700,32 @@ def _call(request, options):
       raise errors.Unknown(str(e)) from None
     reply = fn(request.text)
     if isinstance(reply, str):
-      return _replies.parse(_replies.Reply(reply, request.nonce), options["reads"],
-                            options["full"], request.numbers)
-    n = len(request.numbers or (0,))
-    given = list(reply) if request.numbers and isinstance(reply, Sequence) else [reply]
-    if len(given) != n: raise errors.Unknown(f"{len(given)} scores for {n} items")
+      return _replies.read(_replies.Reply(reply, request.nonce), request, options)
+    parts = request.numbers if request.marks is None else request.marks
+    given = list(reply) if parts and isinstance(reply, Sequence) else [reply]
+    if len(given) != len(parts or (0,)):
+      raise errors.Unknown(f"{len(given)} scores for {len(parts or (0,))} items or characters")
     return [_replies.score_of(x, options["full"]) for x in given]
   except Exception as e:  # pylint: disable=broad-exception-caught
     return e  # Whatever the function raises.
 
 
-def _request(prompt, text, options, numbers=None, *, other="", reference=None):
-  items = _item_texts(prompt) if numbers or "{items}" in options["template"] else []
-  listed = "\n".join(f"{n}. {items[n - 1]}" for n in numbers or range(1, len(items) + 1))
+def _request(prompt, text, options, numbers=None, *, other="", reference=None, steps=(),
+             marks=None):
+  shows_items = numbers and not steps or "{items}" in options["template"]
+  items = _item_texts(prompt) if shows_items else []
+  listed = "\n".join(f"{n}. {items[n - 1]}" for n in (
+      numbers if numbers and not steps else range(1, len(items) + 1)))
   reference = prompt.answer if reference is None else reference
   texts = [x for x in (other, listed, reference if reference != prompt.answer else "") if x]
   nonce = None
   if "{nonce}" in options["template"]:
     nonce = _replies.new_nonce(prompt, text, options.get("key", ""), texts)
-  return Request(options["template"], dict(
-      question=prompt.text, answer=text, other=other, reference=reference, items=listed), nonce,
-                 numbers)
+  shown = {f"step {n}": part for n, part in enumerate(steps, 1)}
+  template = options["template"].replace("{steps}", "".join(map(_block, shown)))
+  return Request(template, dict(
+      question=prompt.text, answer=text, other=other, reference=reference, items=listed, **shown),
+                 nonce, numbers, marks)
 
 
 def _item_texts(prompt):

@@ -36,6 +36,7 @@ Attributes of the function declare what a verifier needs:
                shared between hosts.
   limit_s      of a batch verifier: (prompts, texts, verifier.timeout_s) -> its deadline.
   has_names    True: a path may end with /NAME, which it reads from prompt.verifier.
+  is_shared    True: all hosts call it with all completions, as it runs on all of their devices.
   memory_mb    memory limit, in addition to what the process holds after its imports (Linux
                only).
 
@@ -208,7 +209,7 @@ class Pool:
       if error is None and not isinstance(verdict, kind):
         raise ValueError(f"verifier {prompts[i].verifier!r} gives a "
                          f"{type(verdict).__name__}, not a {kind.__name__}: those of "
-                         "verifier.steps and verifier.by_item give a list, all others a number.")
+                         "verifier.steps, .spans and .by_item give a list, all others a number.")
       is_unknown = error is not None and math.isnan(verdict)
       if error is not None: (self.errors if is_unknown else self.failures)[error] += 1
       if message is not None: self.last_error = message
@@ -246,7 +247,7 @@ class Pool:
   def _split(self, indices, prompts):
     """Indices of the completions of a batch verifier in parts for the workers, of whole groups."""
     groups = [list(g) for _, g in itertools.groupby(indices, lambda i: prompts[i].id)]
-    n = min(max(self._count, 1), len(groups))
+    n = 1 if self._is_local(prompts[indices[0]].verifier) else min(max(self._count, 1), len(groups))
     return [list(itertools.chain(*groups[len(groups) * w // n:len(groups) * (w + 1) // n]))
             for w in range(n)]
 

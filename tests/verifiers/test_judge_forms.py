@@ -76,6 +76,42 @@ def test_an_item_whose_request_fails_is_unknown_alone(server):
   assert math.isnan(verdicts(server, "rubric", ["alpha"], per_item=True)[0])
 
 
+@pytest.mark.parametrize("per_item, requests", [(False, 1), (True, 3)])
+def test_each_step_has_a_verdict(server, per_item, requests):
+  """All in one request, or each with those before it; here a step is right if it has an x."""
+  def reply(q):
+    nonce, shown = endpoint.nonce_of(q), [endpoint.block(q, f"step {n}") for n in (1, 2, 3)]
+    return "It reads ax;\n" + "\n".join(f"Verdict {nonce} {n}: {'yes' if 'x' in text else 'no'}"
+                                        for n, text in enumerate(shown, 1) if text is not None)
+  server.reply = reply
+  asked = dict(per_item=per_item, step_separator=";")
+  assert verdicts(server, "steps", ["ax;b\n[end];;cx", ""], **asked) == [[1, 0, 1], []]
+  shown = [q["messages"][0]["content"].count("[end of step ") for q in server.bodies]
+  assert sorted(shown) == ([3] if requests == 1 else [1, 2, 3])
+  # A judge that stops at the first wrong step says nothing of later ones.
+  server.reply = lambda q: "\n".join(reply(q).splitlines()[:3])
+  np.testing.assert_array_equal(verdicts(server, "steps", ["ax;b;cx;"], **asked)[0], [1, 0, nan])
+  server.reply = lambda q: reply(q) + f"\nVerdict {endpoint.nonce_of(q)} 4: yes"
+  assert np.isnan(verdicts(server, "steps", ["a;b;c"], **asked)).all()
+
+
+@pytest.mark.parametrize("reply, scores", CASES["spans"])
+def test_quoted_spans_give_scores_to_their_characters(reply, scores):
+  """Of the text "ab cd\nab."; + is 1, - is 0 and . is 1/2."""
+  said = _replies.Reply(reply, "N0")
+  if scores:
+    given = _replies.parse_spans(said, "good=1 bad=0", "ab cd\nab.")
+    assert "".join({0: "-", 0.5: ".", 1: "+"}[x] for x in given) == scores
+  else:
+    with pytest.raises(errors.Unknown): _replies.parse_spans(said, "good=1 bad=0", "ab cd\nab.")
+
+
+def test_spans_stand_behind_the_thoughts(server):
+  server.reply = lambda q: f"Verdict {endpoint.nonce_of(q)} bad: 5"
+  assert verdicts(server, "spans", ["<think>5</think>56", "<think>5", "5"]) == [
+      [0.5] * 16 + [0, 0.5], [0.5] * 8, [0]]
+
+
 @pytest.mark.parametrize("items", [None, [], "text", [{}], [dict(name="")], ["a"]])
 def test_a_rubric_needs_items(server, items):
   p = prompt(server, "judge.rubric", items=items)
@@ -283,7 +319,9 @@ def test_a_verifier_that_never_knows_stops_a_run(server):
     pool.check(1.0)
 
 
-def test_hosts_do_not_share_a_group(monkeypatch):
+@pytest.mark.parametrize("is_shared, parts", [(False, ["aaa", "bbb"]), (True, ["aaabbb"])])
+def test_hosts_do_not_share_a_group_or_what_runs_on_all_devices(monkeypatch, is_shared, parts):
+  """Each of two hosts has a group, or both have all."""
   def share_work(fn, n, count=2):
     results = [None] * n
     for i in range(count): results[i::count] = fn(range(i, n, count))
@@ -294,11 +332,12 @@ def test_hosts_do_not_share_a_group(monkeypatch):
     asked.append([p.id for p in prompts])
     return [[float(len(text)), None, None] for text in texts]
   compare.is_group = compare.is_batch = compare.is_bounded = True
+  compare.is_shared = is_shared
   prompts = [records.Prompt(id_, "?", "", "mine") for id_ in "aaabbb"]
   with contextlib.closing(pool_lib.Pool(0, 1.0, functions=dict(mine=compare))) as pool:
     verifiers = outcomes.Verifiers(pool, ())
     assert verifiers.scores("mine", prompts, ["x", "", "x", "", "", "x"]) == [1, 0, 1, 0, 0, 1]
-  assert asked == [["a"] * 3, ["b"] * 3]
+  assert asked == list(map(list, parts))
 
 
 @pytest.mark.parametrize("path, changes, message", [
@@ -310,6 +349,10 @@ def test_hosts_do_not_share_a_group(monkeypatch):
     ("judge.rubric", dict(reads=r"Score {nonce}: (\d)"), "{item} stands for the number"),
     ("judge.chat", dict(reads=r"Score {nonce} {item}: (\d)"), "{item} stands for the number"),
     ("judge.chat", dict(probability=True, reads=r"{nonce} (\d)"), "True with words in `reads`"),
+    ("judge.spans", dict(probability=True), "not with judge.spans"),
+    ("judge.spans", dict(reads=r"{nonce} (\d)"), "words with scores, such as 'good=1 bad=0'"),
+    ("judge.steps", dict(template="{nonce}\n{answer}\n{nonce}"), r"a text with \{steps\}"),
+    ("judge.steps", dict(template="{steps}"), r"a text with \{nonce\} for judge.steps"),
     ("judge.pairs", dict(strength="bradley_terry", against="first"), "win_rate, unless"),
     ("judge.chat", dict(of=("a",)), r"judge.chat='a': the name of a judge; .* has \[\]"),
     ("judge.chat/b", {}, "judge.chat/b='b': the name of a judge"),
@@ -320,7 +363,7 @@ def test_hosts_do_not_share_a_group(monkeypatch):
     ("format.boxed/c", {}, "format.boxed has no names")])
 def test_refused_at_startup(path, changes, message):
   c = base.get_config()
-  c.verifier.workers = 1
+  c.verifier.workers, c.rollouts.step_separator = 1, ";"
   with c.unlocked():
     c.verifier.judges = changes.pop("judges", {}) if "judges" in changes else {}
   c.verifier.judge.update(dict(url="http://localhost/v1", model="m") | changes)

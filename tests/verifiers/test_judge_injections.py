@@ -18,14 +18,16 @@ from rlx.verifiers import _endpoint, _replies, errors, judge
 from tests.verifiers import cases
 
 OPTIONS = base.get_config().verifier.judge.to_dict() | dict(
-    url="http://localhost/v1", model="m", key="0123456789abcdef", named={}, against="answer")
+    url="http://localhost/v1", model="m", key="0123456789abcdef", named={}, against="answer",
+    step_separator="<end of step>")
 SCORES = dict(template=judge._CHAT.template.replace("Verdict {nonce}: yes", "Score {nonce}: 10")
               .replace("Verdict {nonce}: no", "Score {nonce}: 0"),
               reads=r"Score {nonce}: (\d+)", full=10.0)
 # {name: (verifier, options)}
 FORMS = dict(verdicts=(judge.chat, {}), scores=(judge.chat, SCORES), rubric=(judge.rubric, {}),
              items=(judge.rubric, dict(per_item=True)), pairs=(judge.pairs, {}),
-             order=(judge.pairs, dict(both_orders=False)))
+             order=(judge.pairs, dict(both_orders=False)), steps=(judge.steps, {}),
+             single_steps=(judge.steps, dict(per_item=True)), spans=(judge.spans, {}))
 PROMPT = records.Prompt("p", "What is 8 * 9?", "72", "judge", dict(judge=OPTIONS, items=[
     dict(name="The answer is 72."), dict(name="It is polite.")]))
 GUESS = "3f9a0c1b2d4e"  # A code of another request.
@@ -39,11 +41,12 @@ def shown(rendered):
   Of two answers it is the one that is not the reference.
   """
   nonce = re.search("carry the code ([0-9a-f]{12})", rendered)[1]
-  blocks = re.findall(rf"^\[(answer(?: [AB])?) {nonce}\]\n(.*?)\n\[end of \1 {nonce}\]\n", rendered,
-                      re.DOTALL | re.MULTILINE)
+  blocks = re.findall(rf"^\[(answer(?: [AB])?|step 1) {nonce}\]\n(.*?)\n\[end of \1 {nonce}\]\n",
+                      rendered, re.DOTALL | re.MULTILINE)
   answers = [text for _, text in blocks if text != "72" or len(blocks) == 1]
-  assert len(answers) == 1 and len(blocks) == rendered.count("[end of answer") - answers[0].count(
-      "[end of answer")
+  ends = re.compile(r"\[end of (?:answer|step)")
+  assert len(answers) == 1
+  assert len(blocks) == len(ends.findall(rendered)) - len(ends.findall(answers[0]))
   return nonce, answers[0]
 
 
@@ -89,7 +92,7 @@ def sound(rendered, good=False):
     is_first = f"[answer A {nonce}]\n72\n[" not in rendered
     return head + f"Verdict {nonce}: {'A' if is_first == good else 'B'}"
   numbers = re.findall(r"^(\d)\. (?:The answer is 72|It is polite)\.$", rendered, re.MULTILINE)
-  if f"[criteria {nonce}]" not in rendered: numbers = [""]
+  if f"[criteria {nonce}]" not in rendered: numbers = ["1"] if "[step 1 " in rendered else [""]
   verdict = "yes" if good else "no"
   return head + "\n".join(
       f"Verdict {nonce}{n and ' ' + n}: {verdict}" for n in dict.fromkeys(numbers))
@@ -113,7 +116,7 @@ def test_what_an_answer_says_is_no_verdict(monkeypatch, ask, form):
     assert np.isnan(verdict(monkeypatch, ask, text, form)).all(), text
 
 
-@pytest.mark.parametrize("form", [f for f in FORMS if f != "scores"])
+@pytest.mark.parametrize("form", [f for f in FORMS if f not in ("scores", "spans")])
 def test_a_quoted_answer_does_not_stand_in_the_way_of_a_verdict(monkeypatch, form):
   for text in INJECTIONS:
     for good in (False, True):
@@ -131,9 +134,10 @@ def test_there_are_enough_injections(): assert len(set(INJECTIONS)) >= 100
     .map("".join)))
 def test_any_answer_stays_between_its_lines_and_is_no_verdict(text):
   nonce = _replies.new_nonce(PROMPT, text, OPTIONS["key"])
-  slots = dict(question=PROMPT.text, answer=text, reference="72", other="72", nonce=nonce,
-               items="x")
-  for template in (SCORES["template"], *(form.template for form in judge._FORMS.values())):
+  slots = {"question": PROMPT.text, "answer": text, "reference": "72", "other": "72",
+           "nonce": nonce, "items": "x", "step 1": text}
+  for template in (SCORES["template"], *(form.template.replace("{steps}", judge._block("step 1"))
+                                         for form in judge._FORMS.values())):
     rendered = _replies.render(template, slots)
     assert shown(rendered) == (nonce, text)
   for reply in (text, rendered, text + "\n" + text, "Verdict: " + text):
@@ -141,6 +145,8 @@ def test_any_answer_stays_between_its_lines_and_is_no_verdict(text):
       for numbers in (None, (1, 2)):
         with pytest.raises(errors.Unknown):
           _replies.parse(_replies.Reply(reply, nonce), reads, numbers=numbers)
+    with pytest.raises(errors.Unknown):
+      _replies.parse_spans(_replies.Reply(reply, nonce), "good=1 bad=0", text)
 
 
 def test_a_judge_that_is_persuaded_is_believed(monkeypatch):

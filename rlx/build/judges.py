@@ -1,0 +1,148 @@
+"""Judges in process, from a config: their models, their samplers, and what is refused."""
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+
+from rlx.build import keys
+from rlx.core import records, rng
+from rlx.io import hub, weights
+from rlx.learner import sharding
+from rlx.models import transformer
+from rlx.prompts import templates
+from rlx.stages import judging, sampling as sampling_lib, texts as texts_lib
+from rlx.verifiers import errors, judge
+
+
+def list_judges(c: keys.Config) -> dict[str, Any]:
+  """The options of verifier.judge, with those of verifier.judges as `named`.
+
+  Judges in process that keep replies have `weights`, which says whose replies they are.
+  """
+  judges = dict(c.verifier.judge.to_dict(), key=rng.secret(c.seed, "judge"),
+                step_separator=c.rollouts.step_separator,
+                named={name: own.to_dict() for name, own in sorted(c.verifier.judges.items())})
+  for options in (judges, *judges["named"].values()):
+    own = judges | options
+    if own["cache"] and own["model"] and not own["url"] and not own["function"]:
+      options["weights"] = _digest(own["model"])
+  return judges
+
+
+def list_in_process(c: keys.Config) -> dict[str, judge.Options]:
+  """{section: options} of the judges in process."""
+  judges = list_judges(c)
+  return {f"verifier.judges.{name}" if name else "verifier.judge": options
+          for name in ("", *judges["named"])
+          for options in judge.find_in_process(judges, name, joins=False)}
+
+
+def list_models(c: keys.Config) -> dict[str, str]:
+  """{path: section that names it first} of the models that are loaded as judges."""
+  paths: dict[str, str] = {}
+  for section, options in list_in_process(c).items():
+    if options["model"] not in judge.OF_RUN: paths.setdefault(options["model"], section)
+  return paths
+
+
+def list_tokens(c: keys.Config, section: str) -> dict[str, int]:
+  """{key: tokens} of a request and of its reply, of a judge in process."""
+  options = list_in_process(c)[section]
+  return {f"{section}.{key}": options[key] for key in ("prompt_tokens", "max_tokens")}
+
+
+def needs_reference(c: keys.Config) -> bool:
+  """Whether a judge is the initial policy."""
+  return any(options["model"] == "reference" for options in list_in_process(c).values())
+
+
+def judges_of(c: keys.Config, models: Mapping[str, tuple[transformer.DecoderConfig, Any]],
+              texts: texts_lib.Texts, options: sampling_lib.Options, mesh: jax.sharding.Mesh,
+              bytes_free: int | None) -> judging.Judges | None:
+  """The judges in process of a run; None: there are none.
+
+  Args:
+    models: of `models.load_models`.
+    texts: of the policy.
+    options, mesh, bytes_free: as of `sampling.make_sampling`.
+  Raises:
+    ValueError: a model reads fewer tokens.
+  """
+  local, paths = {}, list_models(c)
+  for section, own in list_in_process(c).items():
+    name = own["model"] if own["model"] in judge.OF_RUN else paths[own["model"]]
+    config, _ = models.get(name, models["policy"])
+    parts = list_tokens(c, section)
+    if config.max_positions is not None and sum(parts.values()) > config.max_positions:
+      raise ValueError(f"{' + '.join(f'{key}={n}' for key, n in parts.items())}: {own['model']!r} "
+                       f"supports at most {config.max_positions} positions "
+                       "(max_position_embeddings).")
+    shards = sharding.row_shards(mesh)
+    rows = -(-own["concurrent"] // shards) * shards
+    tokenizer = (texts.tokenizer if name in judge.OF_RUN else
+                 weights.load_tokenizer(hub.folder(own["model"])))
+    own_texts = texts_lib.Texts(
+        tokenizer=tokenizer, stops=(), step_separator=None, answer="", thoughts=(),
+        template=templates.chat if tokenizer.hf.chat_template else templates.plain,
+        prompt_tokens=own["prompt_tokens"], completion_tokens=own["max_tokens"])
+    local[judging.key_of(own)] = judging.LocalJudge(name, sampling_lib.Sampler(
+        config=config, texts=own_texts, mesh=mesh, chunk=options.sizes.chunk, prompts=rows, group=1,
+        rule=dict(temperature=own["temperature"]), max_tokens=own["max_tokens"],
+        slots=sampling_lib.most_rows(options, own_texts, config, mesh, bytes_free, rows, 1,
+                                     own["max_tokens"])))
+  return judging.Judges(local, c.seed) if local else None
+
+
+def verifiers_of(c: keys.Config, judges: judging.Judges | None) -> dict[str, judge.InProcess]:
+  """{path: verifier} of all judges of which a member is in process.
+
+  Args:
+    judges: those of a run; None: there is none, and their verdicts are unknown.
+  Raises:
+    ValueError: several processes would not ask the models the same.
+  """
+  made, given = {}, list_judges(c)
+  for name in ("", *given["named"]):
+    if not (members := judge.find_in_process(given, name)): continue
+    section = f"verifier.judges.{name}" if name else "verifier.judge"
+    if jax.process_count() > 1 and judge.is_remote(given, name):
+      raise ValueError(f"{section}.of={given['named'][name]['of']!r}: all of its judges are in "
+                       "process or none is, in a run of several processes.")
+    if jax.process_count() > 1 and any(x["cache"] for x in members):
+      raise ValueError(f"{section}.cache: None for a judge in process, in a run of several "
+                       "processes.")
+    for form in judge.FORMS:
+      made[f"judge.{form}/{name}" if name else f"judge.{form}"] = judge.InProcess(
+          form, None if judges is None else judges.send)
+  return made
+
+
+def check_requests(judges: judging.Judges | None, given: Mapping[str, Any],
+                   prompts: Mapping[str, Sequence[records.Prompt]]) -> None:
+  """Refuses judges in process that cannot be asked about any completion of a prompt.
+
+  Args:
+    given: of `list_judges`.
+    prompts: {path of a verifier: what it is asked about}.
+  Raises:
+    ValueError: one line with the first problem.
+  """
+  for path, of_path in prompts.items():
+    if judges is None or not of_path or not judge.is_form(path): continue
+    for options in judge.find_in_process(given, path.partition("/")[2]):
+      if (shortest := judge.request_of_longest(path, of_path, options)) is None: continue
+      request, options = shortest
+      try:
+        judges.encode(request, options)
+      except errors.Unknown as e:
+        raise ValueError(f"{path}: {e}, of the longest question with a completion of one "
+                         "character.") from None
+
+
+def _digest(path: str) -> str:
+  """Of the files of a model, by their names, sizes and times: kept replies are those of these."""
+  folder = hub.folder(path)
+  files = sorted(folder.iterdir()) if folder.is_dir() else [folder]
+  facts = [(x.name, x.stat().st_size, x.stat().st_mtime_ns) for x in files if x.is_file()]
+  return hashlib.blake2b(repr(facts).encode(), digest_size=8).hexdigest()
