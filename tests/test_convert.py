@@ -433,7 +433,7 @@ print(memory("VmHWM:") - before)
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("kind", ["hf", "rlx"])
 def test_memory_is_that_of_a_shard(tmp_path, kind):
-  """128 MB in eight shards: less than 1.3 times the largest is resident at any time."""
+  """128 MB in eight shards: less than two of them are resident at any time."""
   config = transformer.DecoderConfig(
       vocab_size=4000, d_model=1000, n_layers=16, n_heads=4, n_kv_heads=2, head_dim=64,
       d_ff=300)
@@ -446,4 +446,4 @@ def test_memory_is_that_of_a_shard(tmp_path, kind):
       [sys.executable, "-c", MEASURE, tmp_path / "m", tmp_path / "out", kind],
       cwd=HERE.parent, env=environment, capture_output=True, text=True, check=True)
   peak = int(done.stdout.split()[-1])
-  assert len(files) > 5 and peak < 1.3 * max(files) < 0.3 * sum(files), (peak, max(files))
+  assert len(files) > 5 and peak < 2 * max(files) < 0.4 * sum(files), (peak, max(files))
