@@ -109,6 +109,7 @@ def test_a_model_here_is_asked_as_one_at_an_endpoint(run, folder):
       sent.update({request.text: reply for request, reply in zip(requests, replies)})
       return replies
     patch.setattr(own, "write", watched)
+    usage.take()
     given = ask(run, "judge.chat/sampled", TEXTS * 8, state)
   assert len(sent) == len(TEXTS)  # Equal requests are sent once.
   counts = usage.take()
