@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rlx import build
-from rlx.build import memory
+from rlx.build import measuring, memory
 from rlx.io import hf, tokenizer
 from rlx.loops import rl
 from rlx.models import logps, transformer
@@ -96,6 +96,22 @@ def test_a_verdict_is_the_probability_of_its_word(run, model):
   assert np.std(given) > 1e-4
   moved = state.replace(policy=jax.tree.map(lambda x: 1.5 * x, state.policy))
   assert (ask(run, f"judge.rubric/{model}", state=moved) == given) == (model != "policy")
+
+
+@pytest.mark.parametrize("model", ["policy", "reference", "judge"])
+def test_rlx_evaluate_asks_it_as_a_run_does(run, folder, model):
+  prompt = run.prompts.first(1)[0]
+  c = config_of(folder, verifier__default_items=RUBRIC)
+  if model == "judge":
+    with c.unlocked(): c.verifier.judges = {model: c.verifier.judges[model]}
+    c.model.path = None  # It has a model of its own.
+  measured = measuring.build_judge(c, [prompt], judge=f"judge.rubric/{model}")
+  usage.take()
+  scores = measured.score([prompt] * len(TEXTS), TEXTS)
+  assert measured.close()["judge/requests"] == len(TEXTS)
+  items = np.array(ask(run, f"judge.rubric/{model}"))
+  np.testing.assert_allclose(scores, (items[:, 0] + 2 * items[:, 1]) / 3, atol=1e-6)
+  assert np.std(scores) > 1e-4
 
 
 def test_a_model_here_is_asked_as_one_at_an_endpoint(run, folder):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rlx.core import records, resolve
-from rlx.core.method import INITIAL, method
+from rlx.core.method import INITIAL, make_state, method
 from rlx.io import checkpoint, metrics as io_metrics
 from rlx.learner import sharding
 from rlx.loops import rl, session
@@ -209,7 +209,8 @@ def test_what_a_method_does_with_its_state_is_checked(state, after, message):
   mine = resolve.resolve("advantages", dict(name=declared(state, after)))
   with pytest.raises(ValueError, match=message):
     mine(records.Batch(group=2, rewards_B=REWARDS.ravel(), action_BT=VALID.reshape(4, 1),
-                       outcome_B=REWARDS.ravel()), **mine.make_state(dict(E=2)))
+                       outcome_B=REWARDS.ravel()),
+         **make_state(mine.state, mine.options, dict(E=2)))
 
 
 def test_state_is_declared():
@@ -225,8 +226,8 @@ def test_state_is_declared():
     resolve.resolve("advantages", dict(name=fn, x_E=0.0))
   with pytest.raises(ValueError, match=r"x_E starts with .*sizes \(None,\), None if it is not"):
     fn(REWARDS, VALID)
-  assert resolve.resolve("advantages", dict(name=fn, start=2.0)).make_state(dict(E=2))[
-      "x_E"].tolist() == [2, 2]
+  mine = resolve.resolve("advantages", dict(name=fn, start=2.0))
+  assert make_state(mine.state, mine.options, dict(E=2))["x_E"].tolist() == [2, 2]
 
 
 def test_state_is_neither_masked_nor_differentiated():

@@ -7,7 +7,7 @@ import jax
 
 from rlx.build import keys
 from rlx.core import records, rng
-from rlx.io import hub, weights
+from rlx.io import hub, tokenizer as tokenizer_io, weights
 from rlx.learner import sharding
 from rlx.models import transformer
 from rlx.prompts import templates
@@ -58,13 +58,13 @@ def needs_reference(c: keys.Config) -> bool:
 
 
 def judges_of(c: keys.Config, models: Mapping[str, tuple[transformer.DecoderConfig, Any]],
-              texts: texts_lib.Texts, options: sampling_lib.Options, mesh: jax.sharding.Mesh,
-              bytes_free: int | None) -> judging.Judges | None:
+              tokenizer: tokenizer_io.Tokenizer | None, options: sampling_lib.Options,
+              mesh: jax.sharding.Mesh, bytes_free: int | None) -> judging.Judges | None:
   """The judges in process of a run; None: there are none.
 
   Args:
     models: of `models.load_models`.
-    texts: of the policy.
+    tokenizer: of the policy; None: no judge is the policy or its reference.
     options, mesh, bytes_free: as of `sampling.make_sampling`.
   Raises:
     ValueError: a model reads fewer tokens.
@@ -72,7 +72,7 @@ def judges_of(c: keys.Config, models: Mapping[str, tuple[transformer.DecoderConf
   local, paths = {}, list_models(c)
   for section, own in list_in_process(c).items():
     name = own["model"] if own["model"] in judge.OF_RUN else paths[own["model"]]
-    config, _ = models.get(name, models["policy"])
+    config, _ = models[name if name in models else "policy"]
     parts = list_tokens(c, section)
     if config.max_positions is not None and sum(parts.values()) > config.max_positions:
       raise ValueError(f"{' + '.join(f'{key}={n}' for key, n in parts.items())}: {own['model']!r} "
@@ -80,11 +80,12 @@ def judges_of(c: keys.Config, models: Mapping[str, tuple[transformer.DecoderConf
                        "(max_position_embeddings).")
     shards = sharding.row_shards(mesh)
     rows = -(-own["concurrent"] // shards) * shards
-    tokenizer = (texts.tokenizer if name in judge.OF_RUN else
-                 weights.load_tokenizer(hub.folder(own["model"])))
+    own_tokenizer = (tokenizer if name in judge.OF_RUN else
+                     weights.load_tokenizer(hub.folder(own["model"])))
+    assert own_tokenizer is not None
     own_texts = texts_lib.Texts(
-        tokenizer=tokenizer, stops=(), step_separator=None, answer="", thoughts=(),
-        template=templates.chat if tokenizer.hf.chat_template else templates.plain,
+        tokenizer=own_tokenizer, stops=(), step_separator=None, answer="", thoughts=(),
+        template=templates.chat if own_tokenizer.hf.chat_template else templates.plain,
         prompt_tokens=own["prompt_tokens"], completion_tokens=own["max_tokens"])
     local[judging.key_of(own)] = judging.LocalJudge(name, sampling_lib.Sampler(
         config=config, texts=own_texts, mesh=mesh, chunk=options.sizes.chunk, prompts=rows, group=1,

@@ -7,12 +7,13 @@ import math
 from collections.abc import Sequence
 
 from rlx.build import (
-    keys, models as build_models, options as options_lib, prompts as build_prompts, sets,
-    verifiers as build_verifiers)
+    judges as build_judges, keys, models as build_models, options as options_lib,
+    prompts as build_prompts, run as build_run, sets, verifiers as build_verifiers)
 from rlx.core import records
 from rlx.io import hub, weights
 from rlx.learner import sharding
-from rlx.stages import host_fields, measuring, outcomes, passes as passes_lib
+from rlx.stages import host_fields, judging, measuring, outcomes, passes as passes_lib
+from rlx.verifiers import judge as judge_lib
 
 
 def build_judge(c: keys.Config, prompts: Sequence[records.Prompt], scorer: str | None = None,
@@ -111,7 +112,8 @@ def verifier_of(c: keys.Config, path: str,
     c.environment.name = None
   prompts = [dataclasses.replace(p, verifier=path) for p in prompts]
   try:
-    pool = build_verifiers.pool_of(c, prompts)
+    judges = judges_of(c)
+    pool = build_verifiers.pool_of(c, prompts, judges)
   except ValueError as e:
     raise ValueError(f"judge={path!r}: {e}") from None
   build_verifiers.check_prompts(c, prompts)
@@ -123,5 +125,30 @@ def verifier_of(c: keys.Config, path: str,
                          "set a verifier.judge.template without {reference}, or use judge.pairs.")
   has_items = path == c.verifier.by_item or form == "judge.rubric"
   return measuring.VerifierJudge(
-      outcomes.Verifiers(pool, (), path if has_items else None), pool, path,
+      outcomes.Verifiers(pool, (), path if has_items else None, judges), pool, path,
       c.rollouts.step_separator or "\n", compares, by_prefix=path.startswith("judge."))
+
+
+def judges_of(c: keys.Config) -> judging.Judges | None:
+  """The judges in process of a config, with their models; None: there are none.
+
+  A judge that is the policy or its reference is model.path, as at the start of a run.
+
+  Raises:
+    ValueError: one line with the key, its value and what is allowed.
+  """
+  if not (local := build_judges.list_in_process(c)): return None
+  mesh, tokenizer = sharding.make_mesh(**c.mesh), None
+  models = build_models.load_judges(c, mesh)
+  if any(options["model"] in judge_lib.OF_RUN for options in local.values()):
+    config, params, tokenizer = build_models.load_sampled(c, c.model.path, mesh)
+    models["policy"] = config, params
+  judges = build_judges.judges_of(
+      c, models, tokenizer, build_run.sampling_options(c, build_run.sizes_of(c)), mesh, None)
+  assert judges is not None
+  placed = {name: sharding.place(build_models.freeze(params, c.model.frozen_dtype), mesh,
+                                 copies=True) for name, (_, params) in models.items()}
+  policy = placed.pop("policy", None)
+  judges.hold(records.TrainState(step=0, policy=policy, policy_opt=None, kl_coef=None,
+                                 reference=policy, frozen_models=placed))
+  return judges

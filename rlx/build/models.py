@@ -1,6 +1,7 @@
 """Reads the models that a config names."""
 import dataclasses
 import sys
+from typing import Any
 
 import jax
 
@@ -11,6 +12,8 @@ from rlx.learner import hosts, sharding
 from rlx.models import decode_kernel, lora, transformer, value
 from rlx.stages import methods as methods_lib, passes as passes_lib
 
+Model = tuple[transformer.DecoderConfig, records.Params, tokenizer_io.Tokenizer]
+
 
 def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding.Mesh, shapes: bool
                 ) -> tuple[dict[str, tuple[transformer.DecoderConfig, records.Params]],
@@ -20,10 +23,9 @@ def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding
   There are also the models of `list_frozen` and `judges.list_models`.
   """
   made = jax.eval_shape if shapes else lambda fn, *args: fn(*args)
-  config, base, tokenizer = load_model(c, c.model.path, shapes)
+  config, base, tokenizer = load_sampled(c, c.model.path, mesh, shapes)
   sharding.check(base, mesh)
   adapted = lambda config, path: adapt_to_mesh(choose_attention(c, config, mesh, path), mesh)
-  config = choose_decoding(c, adapted(config, c.model.path), mesh)
   params, frozen = base, None
   if c.lora.rank:
     config = dataclasses.replace(config, lora_scale=c.lora.alpha / c.lora.rank)
@@ -47,10 +49,7 @@ def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding
           "tokens only, which both have.")
     if name.startswith("scorers."): check_scorer(c, name, own_config, own_tokenizer, tokenizer)
     models[name] = adapted(own_config, path), own
-  for path, section in build_judges.list_models(c).items():
-    own_config, own, _ = load_model(
-        c, path, shapes, f"{section}.model", build_judges.list_tokens(c, section))
-    models[section] = choose_decoding(c, adapted(own_config, path), mesh), own
+  models |= load_judges(c, mesh, shapes)
   if c.train_scorer.labels is not None and c.train_scorer.head != "yes_no":
     kind, (own_config, own) = c.train_scorer.head, models["prm"]
     models["prm"] = dataclasses.replace(
@@ -61,6 +60,21 @@ def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding
 
 # What does not need whole distributions of a model.
 _OF_DRAWN = dict(prm="the loss policy.ppo_clip", teacher="the reward implicit.teacher")
+
+
+def load_judges(c: keys.Config, mesh: jax.sharding.Mesh, shapes: bool = False
+                ) -> dict[str, tuple[transformer.DecoderConfig, records.Params]]:
+  """{section: (DecoderConfig, params)} of the models that are judges. Raises as `load_model`."""
+  return {section: load_sampled(c, path, mesh, shapes, f"{section}.model",
+                                build_judges.list_tokens(c, section))[:2]
+          for path, section in build_judges.list_models(c).items()}
+
+
+def load_sampled(c: keys.Config, path: str | None, mesh: jax.sharding.Mesh, *args: Any) -> Model:
+  """`load_model` of a model that is sampled from, its config for this mesh; args as there."""
+  config, params, tokenizer = load_model(c, path, *args)
+  config = adapt_to_mesh(choose_attention(c, config, mesh, path), mesh)
+  return choose_decoding(c, config, mesh), params, tokenizer
 
 
 def list_frozen(c: keys.Config, methods: methods_lib.Methods) -> dict[str, str | None]:
@@ -224,9 +238,6 @@ def freeze(params: records.Params, dtype: str | None) -> records.Params:
   return jax.tree.map_with_path(
       lambda path, x: x if path[-1].key.startswith("scale_") or path[0].key == "value" else
       x.astype(dtype), params)
-
-
-Model = tuple[transformer.DecoderConfig, records.Params, tokenizer_io.Tokenizer]
 
 
 def load_model(c: keys.Config, path: str | None, shapes: bool = False,

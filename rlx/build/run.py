@@ -135,7 +135,7 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   options = sampling_options(c, sizes, {name: fit(some) for name, some in eval_sets.items()})
   sampling = sampling_lib.make_sampling(options, texts, configs["policy"], mesh, device_bytes=limit,
                                         dialogues=dialogues, bytes_free=bytes_free)
-  judges = build_judges.judges_of(c, models, texts, options, mesh, bytes_free)
+  judges = build_judges.judges_of(c, models, tokenizer, options, mesh, bytes_free)
   verifier_pool = build_verifiers.pool_of(c, train_prompts + eval_prompts, judges)
   build_verifiers.check_prompts(c, train_prompts + eval_prompts)
   verifiers = outcomes_lib.Verifiers(verifier_pool, c.verifier.step_rewards, c.verifier.by_item,

@@ -7,10 +7,9 @@ import inspect
 import pkgutil
 import sys
 import types
-from collections.abc import Mapping
 from typing import Any, Callable
 
-from rlx.core import method, ranges
+from rlx.core import ranges
 
 
 # Modules of functions that only the process has which was given them.
@@ -51,10 +50,6 @@ class Method:
       raise ValueError(f"name: it returns {len(result)} values; state is declared, as in "
                        "@method(state={'mean': 0.0}).")
     return result
-
-  def make_state(self, sizes: Mapping[str, int]) -> dict[str, Any]:
-    """{name: array} of what it keeps between steps, as it starts; `sizes` of axis letters."""
-    return method.make_state(self.state, self.options, sizes)
 
 
 def resolve(stage, spec, key=None, n_given=None):

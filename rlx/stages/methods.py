@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from rlx.core import fields, records, resolve, schedule
+from rlx.core import fields, method, records, resolve, schedule
 from rlx.stages import host_fields, model_fields, scorer_fields
 
 
@@ -77,7 +77,7 @@ class Methods:
     made = {}
     for key, fn in self.list_stateful().items():
       try:
-        made[key] = fn.make_state(sizes)
+        made[key] = method.make_state(fn.state, fn.options, sizes)
       except ValueError as e:
         raise ValueError(f"{key}.{e}") from None
     return made or None
