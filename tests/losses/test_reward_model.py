@@ -29,12 +29,16 @@ def test_pairs(name, extra, options, expected):
   np.testing.assert_allclose([got.total, got.weight], [expected, 2], rtol=1e-6)
 
 
-def test_focal_and_hinge():
+def test_focal_hinge_and_squared_margin():
   gaps = PAIR[0] - PAIR[1]
   weight = lambda gap: (1 - 2 * max(0, sigmoid(gap) - .5))**2
   for got, each in ((reward_model.focal(*PAIR, VALID), lambda gap: weight(gap) * soft(-gap)),
-                    (reward_model.hinge(*PAIR, VALID, margin=1.5), lambda gap: max(0, 1.5 - gap))):
+                    (reward_model.hinge(*PAIR, VALID, margin=1.5), lambda gap: max(0, 1.5 - gap)),
+                    (reward_model.squared_margin(*PAIR, VALID, margin=3.), lambda gap: (gap - 3)**2)
+                    ):
     np.testing.assert_allclose(got.total, sum(map(each, gaps[VALID])), rtol=1e-6)
+  got = reward_model.squared_margin(*PAIR, VALID, np.array([.5, 1., nan]))
+  np.testing.assert_allclose([got.total, got.weight], [.5**2 + 3**2, 2], rtol=1e-6)
 
 
 def test_strong_preferences_count_more():
@@ -104,7 +108,7 @@ def test_yes_no():
 
 @pytest.mark.parametrize("name, arrays, options", [
     ("bradley_terry", 2, dict(smoothing=.2)), ("focal", 2, {}), ("hinge", 2, {}),
-    ("bce", 2, {}), ("bce", 2, dict(balanced=True)),
+    ("squared_margin", 2, {}), ("bce", 2, {}), ("bce", 2, dict(balanced=True)),
     ("mse", 2, {}), ("mse", 2, dict(balanced=True)), ("yes_no", 3, {}),
     ("scaled_bradley_terry", 3, {})])
 def test_invalid_rows_have_no_gradient(name, arrays, options):
