@@ -107,8 +107,8 @@ CASES = {
     "lists": (LISTS, "plackett_luce", {}, lambda o, _, y, m: lists(o[:, 0], y)),
     "margin": (RATED, "bradley_terry", dict(margins=True), lambda o, _, y, m: mean_of_pairs(
         y, lambda i, j: soft(m[i] - m[j] - o[i, 0] + o[j, 0]))),
-    "squared margin": (RATED, "squared_margin", dict(margins=True), lambda o, _, y, m: mean_of_pairs(
-        y, lambda i, j: (o[i, 0] - o[j, 0] - m[i] + m[j])**2)),
+    "squared margin": (RATED, "squared_margin", dict(margins=True),
+                       lambda o, _, y, m: mean_of_pairs(y, lambda i, j: (o[i, 0] - o[j, 0] - m[i] + m[j])**2)),
     "margins are not read": (RATED, "bradley_terry", {}, lambda o, _, y, m: mean_of_pairs(
         y, lambda i, j: soft(o[j, 0] - o[i, 0]))),
     "strength": (RATED, "scaled_bradley_terry", {}, lambda o, _, y, m: mean_of_pairs(
