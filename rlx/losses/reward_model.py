@@ -71,6 +71,32 @@ def scaled_bradley_terry(chosen_N: Array, rejected_N: Array, strength_N: Array,
 
 
 @method
+def soft_bradley_terry(chosen_N: Array, rejected_N: Array, strength_N: Array,
+                       valid_N: Array) -> records.Weighted:
+  """Bradley-Terry with soft labels: how probable a label is, by the strength of the preference.
+
+    l = p softplus(-D) + (1 - p) softplus(D),   p = sigmoid(s)
+
+  The least loss is at D = s; a pair with s < 0 is learned the other way round.
+
+  Source: Secrets of RLHF, Wang et al. 2024, arXiv:2401.06080, with the strength that an ensemble
+  gives, `evals.preferences.measure_strength` (from memory, unverified). Differs from the paper:
+  all pairs have soft labels, there perhaps the weak ones alone.
+
+  Args:
+    strength_N: s, in units of the score. Otherwise, and Returns: as `bradley_terry`.
+  Example:
+    >>> loss = reward_model.soft_bradley_terry(jnp.array([2.]), jnp.array([2.]), jnp.array([3.]),
+    ...                                        jnp.array([True])).mean()
+    >>> round(float(loss), 2)
+    0.69
+  """
+  gap_N, label_N = chosen_N - rejected_N, jax.nn.sigmoid(strength_N)
+  return aggregate.mean(label_N * jax.nn.softplus(-gap_N) + (1 - label_N) * jax.nn.softplus(gap_N),
+                        valid_N)
+
+
+@method
 def focal(chosen_N: Array, rejected_N: Array, valid_N: Array, *,
           gamma: ranges.NotNegative = 2.0) -> records.Weighted:
   """Bradley-Terry with less weight for pairs that are ranked right already.

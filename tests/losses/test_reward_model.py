@@ -46,6 +46,13 @@ def test_strong_preferences_count_more():
   np.testing.assert_allclose([got.total, got.weight], [3 * soft(-1) + soft(2), 2], rtol=1e-6)
 
 
+def test_soft_labels():
+  """Strengths 0 (half and half) and -log 3, which is a label that is right once in four times."""
+  got = reward_model.soft_bradley_terry(*PAIR, np.array([0., -np.log(3), nan]), VALID)
+  want = (soft(-1) + soft(1)) / 2 + (soft(2) + 3 * soft(-2)) / 4
+  np.testing.assert_allclose([got.total, got.weight], [want, 2], rtol=1e-6)
+
+
 def test_the_order_of_lists():
   scores_PG = np.array([[2., 1., 0.], [1., nan, 3.]])
   labels_PG = np.array([[1., .5, 0.], [.5, nan, .5]])
@@ -110,7 +117,7 @@ def test_yes_no():
     ("bradley_terry", 2, dict(smoothing=.2)), ("focal", 2, {}), ("hinge", 2, {}),
     ("squared_margin", 2, {}), ("bce", 2, {}), ("bce", 2, dict(balanced=True)),
     ("mse", 2, {}), ("mse", 2, dict(balanced=True)), ("yes_no", 3, {}),
-    ("scaled_bradley_terry", 3, {})])
+    ("scaled_bradley_terry", 3, {}), ("soft_bradley_terry", 3, {})])
 def test_invalid_rows_have_no_gradient(name, arrays, options):
   x = jnp.where(VALID, np.linspace(.1, .9, 3 * arrays).reshape(arrays, 3), nan)
   grad = jax.grad(lambda x: getattr(reward_model, name)(*x, VALID, **options).total)(x)
