@@ -134,7 +134,7 @@ def part(what, *default):
 SCORED = ("checked", "scorer")  # Variants of configs of papers that have a reward model.
 
 
-def scored_by(c, kind, *parts, gives="head"):
+def scored_by(c, kind, *parts, gives="head", models=None):
   """What takes the place of a paper's reward models, as verifier.scores and verifier.steps name it.
 
   Args:
@@ -142,9 +142,11 @@ def scored_by(c, kind, *parts, gives="head"):
       models, scorers.trained, or scorers.trained1, ... of several; the user sets their paths.
     parts: of `part`, one for each reward model.
     gives: scorers.NAME.kind.
+    models: how many trained models there are; None: as many as parts.
   """
   if kind == "checked": return tuple(map(part, parts))
-  names = [f"trained{i + 1 if len(parts) > 1 else ''}" for i in range(len(parts))]
+  count = models or len(parts)
+  names = [f"trained{i + 1 if count > 1 else ''}" for i in range(count)]
   for name in names: c.scorers[name] = dict(path=placeholder(str), kind=gives)
   return tuple(f"scorers.{name}" for name in names)
 

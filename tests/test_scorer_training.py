@@ -107,10 +107,15 @@ CASES = {
     "lists": (LISTS, "plackett_luce", {}, lambda o, _, y, m: lists(o[:, 0], y)),
     "margin": (RATED, "bradley_terry", dict(margins=True), lambda o, _, y, m: mean_of_pairs(
         y, lambda i, j: soft(m[i] - m[j] - o[i, 0] + o[j, 0]))),
+    "squared margin": (RATED, "squared_margin", dict(margins=True),
+                       lambda o, _, y, m: mean_of_pairs(
+                           y, lambda i, j: (o[i, 0] - o[j, 0] - m[i] + m[j])**2)),
     "margins are not read": (RATED, "bradley_terry", {}, lambda o, _, y, m: mean_of_pairs(
         y, lambda i, j: soft(o[j, 0] - o[i, 0]))),
     "strength": (RATED, "scaled_bradley_terry", {}, lambda o, _, y, m: mean_of_pairs(
         y, lambda i, j: (m[i] - m[j]) * soft(o[j, 0] - o[i, 0]))),
+    "soft": (RATED, "soft_bradley_terry", {}, lambda o, _, y, m: mean_of_pairs(
+        y, lambda i, j: soft(o[j, 0] - o[i, 0]) + sigmoid(m[j] - m[i]) * (o[i, 0] - o[j, 0]))),
     "gaussian": (LISTS, "gaussian", dict(head="spread"), lambda o, _, y, m: np.mean(
         (o[:, 0] - y)**2 / 2 / (soft(o[:, 1]) + .001)**2 + np.log(soft(o[:, 1]) + .001))),
     "uncertain": (LISTS, "uncertain_bradley_terry", dict(head="spread"),

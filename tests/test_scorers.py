@@ -342,7 +342,9 @@ def test_pairs_of_a_right_completion_and_of_it_with_another_answer(folder):
 # What of a trained model the variant :scorer of a paper's config reads.
 ARMS = dict(pf_ppo="scores_BE", hero="scores_BE", par="scores_BE", lsc="scores_BE",
             pure="step_scores_BT", clip_delta="step_scores_BT", rsbs="step_scores_BT",
-            prof="step_scores_BT")
+            prof="step_scores_BT", rm_ens="scores_BE", herding="scores_BE", brme="scores_BE",
+            reasonflux="step_scores_BT scores_BE")
+MODELS = dict(lsc=2, rm_ens=5, herding=5, brme=5, reasonflux=2)  # Others: one.
 
 
 @pytest.fixture(scope="module", name="trained")
@@ -362,10 +364,11 @@ def written_for_chains(tmp_path_factory):
 @pytest.mark.parametrize("key", ARMS)
 def test_configs_of_papers_take_a_trained_scorer(key, trained):
   c = load.load_config(f"papers/{key}:scorer-smoke")
+  assert len(c.scorers) == MODELS.get(key, 1)
   for part in c.scorers.values(): part.path = trained
   run = build.build(c)
   planned = {f.name: f.where for f in run.planned}
-  assert planned[ARMS[key]] == "model"
+  assert all(planned[name] == "model" for name in ARMS[key].split())
   if key != "pf_ppo": return
   state, host = run.init(), host_state.HostState(rehearsed={})
   for step in range(2):

@@ -3,6 +3,11 @@ mean of the scores of several reward models less a multiple of their variance (U
 
   rlx train papers/rm_ens workdir=DIR
   rlx train papers/rm_ens:smoke workdir=DIR
+  rlx train papers/rm_ens:scorer workdir=DIR scorers.trained1.path=A scorers.trained2.path=B \\
+      scorers.trained3.path=C scorers.trained4.path=D scorers.trained5.path=E
+
+The variant :scorer takes the scores from five trained models with a head instead, such as
+<workdir>/scorer of `rlx train_scorer` with five values of seed.
 
 Letters beside the values: P stated in the paper (the factor of the variance and the KL
 coefficient, not verified against the paper's text), C taken from the released code
@@ -10,7 +15,8 @@ coefficient, not verified against the paper's text), C taken from the released c
 other rule, the minimum of the scores (WCO), is rewards.outcome.kind=min.
 
 Differences from the paper: The paper has five reward models of different seeds. This config
-has two verifiers that check different properties of a completion.
+has two verifiers that check different properties of a completion, or with :scorer five models,
+which the user trains.
 
 Confidence in the formula: medium.
 """
@@ -20,10 +26,11 @@ CLAIMS = ("WCO and UWO reduce overoptimization in PPO; with a small KL penalty t
 
 
 def get_config(arg=""):
+  kind, size = base.variant(arg, base.SCORED)
   # O. Prompts are not filtered by accuracy, because RLHF has no verdicts.
-  c = quickstart.ppo(arg)
+  c = quickstart.ppo(size)
   # They stand in for reward models.
-  c.verifier.scores = (base.part("verifier of answers"), base.part("graded verifier"))
+  c.verifier.scores = base.scored_by(c, kind, "verifier of answers", "graded verifier", models=5)
   # The factor of the variance is the function's default, 0.1 (P, for PPO).
   c.rewards = dict(outcome=dict(name="shaping.ensemble", coef=1.0, kind="uwo"))
   c.kl.coef, c.kl.place, c.kl.kind = 0.01, "reward", "k1"  # P: the small coefficient

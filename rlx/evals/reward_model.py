@@ -91,6 +91,42 @@ def consistency(better_N: npt.ArrayLike, group_N: npt.ArrayLike) -> float:
   return accuracy.mean(shares)
 
 
+def contrast(score_NKK: npt.ArrayLike) -> dict[str, float]:
+  """How often a reward model tells apart similar prompts with different right completions.
+
+    response    = mean 1[r(x_i, y_i) > r(x_i, y_j)]     over pairs i != j of all sets
+    instruction = mean 1[r(x_i, y_i) > r(x_j, y_i)]
+    both        = mean 1[both of these],                a tie is a loss
+
+  Source: contrast instructions, Shen et al. 2023, arXiv:2309.16155 (from memory, unverified).
+  Differs from the paper: pairs (i, j) without all three scores are excluded, and sets may have
+  more than two prompts; their pairs, not the sets, have the same weight.
+
+  Args:
+    score_NKK: r(x_i, y_j) in row i, column j, of N sets of K prompts, each with the completion
+      that is right for it; NaN is unknown, or there are fewer prompts.
+  Returns:
+    dict(response, instruction, both), NaN without pairs.
+  Raises:
+    ValueError: the last two axes differ.
+  Example:
+    >>> reward_model.contrast([[[2., 1.], [3., 4.]]])
+    {'response': 1.0, 'instruction': 0.5, 'both': 0.5}
+  """
+  score_NKK = np.asarray(score_NKK, float)
+  if score_NKK.ndim != 3 or score_NKK.shape[1] != score_NKK.shape[2]:
+    raise ValueError(f"score_NKK has the shape {score_NKK.shape}: [N, K, K], of each prompt with "
+                     "each completion of its set.")
+  own_NK1 = np.diagonal(score_NKK, axis1=1, axis2=2)[:, :, None]
+  other_NKK = np.swapaxes(score_NKK, 1, 2)  # r(x_j, y_i)
+  known_NKK = ~(np.isnan(own_NK1) | np.isnan(score_NKK) | np.isnan(other_NKK))
+  known_NKK &= ~np.eye(score_NKK.shape[1], dtype=bool)[None]
+  response_NKK, instruction_NKK = own_NK1 > score_NKK, own_NK1 > other_NKK
+  parts = dict(response=response_NKK, instruction=instruction_NKK,
+               both=response_NKK & instruction_NKK)
+  return {name: accuracy.mean(value_NKK[known_NKK]) for name, value_NKK in parts.items()}
+
+
 def implicit_gap(implicit: dict[str, tuple],
                  explicit: dict[str, tuple]) -> dict[str, dict[str, float]]:
   """How much less accurate an implicit reward model is than one with a head, by split.

@@ -71,6 +71,32 @@ def scaled_bradley_terry(chosen_N: Array, rejected_N: Array, strength_N: Array,
 
 
 @method
+def soft_bradley_terry(chosen_N: Array, rejected_N: Array, strength_N: Array,
+                       valid_N: Array) -> records.Weighted:
+  """Bradley-Terry with soft labels: how probable a label is, by the strength of the preference.
+
+    l = p softplus(-D) + (1 - p) softplus(D),   p = sigmoid(s)
+
+  The least loss is at D = s; a pair with s < 0 is learned the other way round.
+
+  Source: Secrets of RLHF, Wang et al. 2024, arXiv:2401.06080, with the strength that an ensemble
+  gives, `evals.preferences.measure_strength` (from memory, unverified). Differs from the paper:
+  all pairs have soft labels, there perhaps the weak ones alone.
+
+  Args:
+    strength_N: s, in units of the score. Otherwise, and Returns: as `bradley_terry`.
+  Example:
+    >>> loss = reward_model.soft_bradley_terry(jnp.array([2.]), jnp.array([2.]), jnp.array([3.]),
+    ...                                        jnp.array([True])).mean()
+    >>> round(float(loss), 2)
+    0.69
+  """
+  gap_N, label_N = chosen_N - rejected_N, jax.nn.sigmoid(strength_N)
+  return aggregate.mean(label_N * jax.nn.softplus(-gap_N) + (1 - label_N) * jax.nn.softplus(gap_N),
+                        valid_N)
+
+
+@method
 def focal(chosen_N: Array, rejected_N: Array, valid_N: Array, *,
           gamma: ranges.NotNegative = 2.0) -> records.Weighted:
   """Bradley-Terry with less weight for pairs that are ranked right already.
@@ -115,6 +141,34 @@ def hinge(chosen_N: Array, rejected_N: Array, valid_N: Array, *,
     Array(0.5, dtype=float32)
   """
   return aggregate.mean(jax.nn.relu(margin - (chosen_N - rejected_N)), valid_N)
+
+
+@method
+def squared_margin(chosen_N: Array, rejected_N: Array, valid_N: Array,
+                   margin_N: Array | None = None, *,
+                   margin: ranges.Positive = 1.0) -> records.Weighted:
+  """Regression of the difference of a pair's scores: its squared error from a margin.
+
+    l = (D - m)^2
+
+  Unlike `hinge` it also pulls pairs together that are farther apart than the margin.
+
+  Source: Margin-MSE, Hofstaetter et al. 2020, arXiv:2010.02666, where m is the difference of a
+  teacher's scores; Skywork-Reward, Liu et al. 2024, arXiv:2410.18451, compares such a loss with
+  Bradley-Terry (from memory, unverified). Differs from the papers: the constant margin is ours.
+
+  Args:
+    chosen_N, rejected_N, valid_N: as `bradley_terry`.
+    margin_N: m of each pair, in units of the score; None is `margin`.
+    margin: m where margin_N is None.
+  Returns:
+    Weighted over pairs.
+  Example:
+    >>> reward_model.squared_margin(jnp.array([2.]), jnp.array([1.5]), jnp.array([True])).mean()
+    Array(0.25, dtype=float32)
+  """
+  margin_N = jnp.full_like(chosen_N, margin) if margin_N is None else margin_N
+  return aggregate.mean((chosen_N - rejected_N - margin_N)**2, valid_N)
 
 
 @method
@@ -276,9 +330,9 @@ def gaussian(scores_N: Array, spreads_N: Array, labels_N: Array,
   Args:
     spreads_N: sigma > 0, differentiable. Otherwise, and Returns: as `mse`.
   Example:
-    >>> reward_model.gaussian(jnp.array([3.]), jnp.array([2.]), jnp.array([1.]),
-    ...                       jnp.array([True])).mean().round(2)
-    Array(1.19, dtype=float32)
+    >>> reward_model.gaussian(jnp.array([3.]), jnp.array([1.]), jnp.array([1.]),
+    ...                       jnp.array([True])).mean()
+    Array(2., dtype=float32)
   """
   return aggregate.mean(((scores_N - labels_N) / spreads_N)**2 / 2 + jnp.log(spreads_N), valid_N)
 

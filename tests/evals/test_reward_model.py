@@ -32,3 +32,17 @@ def test_consistency_by_enumeration():
     if pairs: shares.append(np.mean(pairs))
   assert reward_model.consistency(better_N, group_N) == pytest.approx(np.mean(shares))
   assert np.isnan(reward_model.consistency([1., nan], [0, 0]))
+
+
+def test_contrast_sets():
+  score_NKK = np.array([
+      # x_1 prefers y_1 (3 > 1), but y_1 is scored higher after x_2 (4 > 3); x_2 prefers y_2
+      # (5 > 4), which is scored lower after x_1 (5 > 1).
+      [[3., 1., nan], [4., 5., nan], [nan, nan, nan]],
+      # x_1 ties; y_1 is right after x_1 (2 > 0). x_3 has a score with y_3 alone.
+      [[2., 2., nan], [0., 1., nan], [nan, nan, 9.]]])
+  # Pairs: of the first set (1, 2), (2, 1), of the second (1, 2), and (2, 1): 1 > 0, but 1 < 2.
+  assert reward_model.contrast(score_NKK) == dict(response=3/4, instruction=2/4, both=1/4)
+  assert all(np.isnan(x) for x in reward_model.contrast([[[1.]]]).values())
+  with pytest.raises(ValueError, match=r"shape \(2, 2\): \[N, K, K\]"):
+    reward_model.contrast([[1., 0.], [0., 1.]])

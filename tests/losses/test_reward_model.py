@@ -29,17 +29,28 @@ def test_pairs(name, extra, options, expected):
   np.testing.assert_allclose([got.total, got.weight], [expected, 2], rtol=1e-6)
 
 
-def test_focal_and_hinge():
+def test_focal_hinge_and_squared_margin():
   gaps = PAIR[0] - PAIR[1]
   weight = lambda gap: (1 - 2 * max(0, sigmoid(gap) - .5))**2
   for got, each in ((reward_model.focal(*PAIR, VALID), lambda gap: weight(gap) * soft(-gap)),
-                    (reward_model.hinge(*PAIR, VALID, margin=1.5), lambda gap: max(0, 1.5 - gap))):
+                    (reward_model.hinge(*PAIR, VALID, margin=1.5), lambda gap: max(0, 1.5 - gap)),
+                    (reward_model.squared_margin(*PAIR, VALID, margin=3.), lambda gap: (gap - 3)**2)
+                    ):
     np.testing.assert_allclose(got.total, sum(map(each, gaps[VALID])), rtol=1e-6)
+  got = reward_model.squared_margin(*PAIR, VALID, np.array([.5, 1., nan]))
+  np.testing.assert_allclose([got.total, got.weight], [.5**2 + 3**2, 2], rtol=1e-6)
 
 
 def test_strong_preferences_count_more():
   got = reward_model.scaled_bradley_terry(*PAIR, np.array([3., 1., nan]), VALID)
   np.testing.assert_allclose([got.total, got.weight], [3 * soft(-1) + soft(2), 2], rtol=1e-6)
+
+
+def test_soft_labels():
+  """Strengths 0 (half and half) and -log 3, which is a label that is right once in four times."""
+  got = reward_model.soft_bradley_terry(*PAIR, np.array([0., -np.log(3), nan]), VALID)
+  want = (soft(-1) + soft(1)) / 2 + (soft(2) + 3 * soft(-2)) / 4
+  np.testing.assert_allclose([got.total, got.weight], [want, 2], rtol=1e-6)
 
 
 def test_the_order_of_lists():
@@ -104,9 +115,9 @@ def test_yes_no():
 
 @pytest.mark.parametrize("name, arrays, options", [
     ("bradley_terry", 2, dict(smoothing=.2)), ("focal", 2, {}), ("hinge", 2, {}),
-    ("bce", 2, {}), ("bce", 2, dict(balanced=True)),
+    ("squared_margin", 2, {}), ("bce", 2, {}), ("bce", 2, dict(balanced=True)),
     ("mse", 2, {}), ("mse", 2, dict(balanced=True)), ("yes_no", 3, {}),
-    ("scaled_bradley_terry", 3, {})])
+    ("scaled_bradley_terry", 3, {}), ("soft_bradley_terry", 3, {})])
 def test_invalid_rows_have_no_gradient(name, arrays, options):
   x = jnp.where(VALID, np.linspace(.1, .9, 3 * arrays).reshape(arrays, 3), nan)
   grad = jax.grad(lambda x: getattr(reward_model, name)(*x, VALID, **options).total)(x)
