@@ -88,8 +88,8 @@ def calibrate(score_N: npt.ArrayLike, score_L: npt.ArrayLike, gold_L: npt.ArrayL
   The mean of f over the labelled scores is the mean of their labels. Between labelled scores f is
   linear, beyond them constant.
 
-  Source: pool adjacent violators, Ayer et al. 1955, which Causal Judge Evaluation uses. Differs
-  from it: nothing known.
+  Source: pool adjacent violators, Ayer et al. 1955, which Causal Judge Evaluation uses,
+  arXiv:2512.11150. Differs from it: nothing known.
 
   Args:
     score_N: what is to be calibrated; NaN stays NaN.
@@ -133,10 +133,10 @@ def estimate_mean(score_N: npt.ArrayLike, gold_N: npt.ArrayLike, group_N: npt.Ar
   and is as narrow as the number of scores makes it. c is what few labels leave open. The labelled
   completions have to be a random part of all.
 
-  Source: Causal Judge Evaluation, the estimate from own samples of each policy, with the released
-  code. Differs from it: completions without a label use all labels, the degrees of freedom are
-  those of Satterthwaite 1946, and scores alone are used: without further properties such as length,
-  and without its estimates from samples of another policy.
+  Source: Causal Judge Evaluation, Landesberg 2025, arXiv:2512.11150, the estimate from own samples
+  of each policy, with the released code. Differs from it: completions without a label use all
+  labels, the degrees of freedom are those of Satterthwaite 1946, and scores alone are used: without
+  further properties such as length, and without its estimates from samples of another policy.
 
   Args:
     score_N: of the judge.

@@ -39,6 +39,17 @@ def test_isotonic_regression_is_the_minimum_of_maxima():
   assert np.isnan(calibration.calibrate([nan], score_L, gold_L)).all()
 
 
+@pytest.mark.parametrize("gold_L, value_L", [
+    ([2, 1, 3], [1.5, 1.5, 3]), ([3, 2, 1], [2, 2, 2]), ([0, 2, 1], [0, 1.5, 1.5]),
+    ([0, 3, 1.5, 0], [0, 1.5, 1.5, 1.5])])
+def test_isotonic_regression_by_hand(gold_L, value_L):
+  score_L = range(len(gold_L))
+  np.testing.assert_allclose(calibration.calibrate(score_L, score_L, gold_L), value_L)
+  # Labelled twice, and in another order.
+  score_L, gold_L = [*score_L][::-1] * 2, gold_L[::-1] * 2
+  np.testing.assert_allclose(calibration.calibrate(score_L, score_L, gold_L), value_L[::-1] * 2)
+
+
 def test_a_mean_of_labels_by_hand():
   # Folds {0, 2} and {1, 3}; the last completion, of the first prompt, has no label.
   got = calibration.estimate_mean([1, 2, 3, 4, 9], [0, 0, 1, 1, nan], ["a", "b", "c", "d", "a"],
