@@ -87,5 +87,6 @@ def average_suites(suites: Sequence[dict[str, float]]) -> dict[str, dict[str, fl
   for name in suites[0] if suites else ():
     value_P = np.array([suite[name] for suite in suites], float)
     value_P = value_P[~np.isnan(value_P)]
-    made[name] = accuracy.bootstrap(lambda chosen, x_P=value_P: x_P[chosen].mean(), len(value_P))
+    mean = lambda chosen: float(value_P[chosen].mean())  # pylint: disable=cell-var-from-loop
+    made[name] = accuracy.bootstrap(mean, len(value_P))
   return made

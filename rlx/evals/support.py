@@ -47,8 +47,8 @@ def compare_support(before_PG: npt.ArrayLike, after_PG: npt.ArrayLike,
   b_P, a_P = b_P[known_P], a_P[known_P]
   parts_4P = np.stack([b_P * a_P, (1 - b_P) * a_P, b_P * (1 - a_P), (1 - b_P) * (1 - a_P)])
   names = _measure(np.ones(4))
-  return {name: accuracy.bootstrap(lambda chosen, name=name: _measure(
-      parts_4P[:, chosen].sum(axis=1))[name], len(b_P)) for name in names}
+  return {name: accuracy.bootstrap(lambda chosen: _measure(parts_4P[:, chosen].sum(axis=1))[name],
+                                   len(b_P)) for name in names}
 
 
 def _measure(parts_4):
