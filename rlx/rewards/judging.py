@@ -34,7 +34,7 @@ def bradley_terry(outcome_PG: Array, pair_PG: Array, better_PG: Array, learn_PG:
     >>> score_PG, pair_PG = jnp.array([[.8, 0.], [.8, .7]]), jnp.array([[1, 1], [0, 0]])
     >>> judging.bradley_terry(score_PG, pair_PG, jnp.array([[1, 1], [0, 0]]),
     ...                       jnp.ones((2, 2), bool))
-    Array([0.6155..., 0.    , 0.5   , 0.7310...], dtype=float32)
+    Array([0.6155..., 0.       , 0.5      , 0.731...], dtype=float32)
   """
   stated_PG = learn_PG & (outcome_PG > 0)
   other_P = pair_PG[:, 0]

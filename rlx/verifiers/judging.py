@@ -99,7 +99,7 @@ def find_scores(prompt: "records.Prompt", reply: str) -> list[float]:
 
 
 def find_stated(prompt: "records.Prompt", reply: str) -> str | None:
-  """The verdict that a reply states, in lower case; None if it states none, or several.
+  r"""The verdict that a reply states, in lower case; None if it states none, or several.
 
   Example:
     >>> import types
