@@ -599,7 +599,7 @@ def test_draws_until_the_batch_is_full_and_says_when_it_cannot(tiny_files):
         finish_B=np.ones(b, np.int32), prompt_P=asked[-1])
   def verify_as(accuracies):
     turns = iter(accuracies)
-    return types.SimpleNamespace(rewards=lambda *_, keep: np.array([
+    return types.SimpleNamespace(hold=lambda state: None, rewards=lambda *_, keep: np.array([
         [1.0] * a + [0.0] * (4 - a) for a in next(turns)]))
   stub = dataclasses.replace(
       run.collect, sampling=types.SimpleNamespace(train=sample, lay_out=lambda params: None),

@@ -36,6 +36,7 @@ CANNOT = {
     r"rlx convert .*to=hf:": "writes to the hub; tests/test_publish.py does with a stub of it",
     r"rlx evaluate .*suite=": "reads benchmarks of the hub; tests/test_suites.py runs it",
     r"rlx evaluate judge=judge": "asks an endpoint; tests/test_measuring.py does",
+    r"python -m experiments.scorers.held_out_pairs": "takes minutes, with SmolLM2 an hour",
     r"python -m experiments.claims": "takes minutes; tests/experiments/claims has its parts",
     r"rlx train quickstart prompts.mixture": "reads rows of its own; tests/test_mixture.py runs it",
     r"rlx train quickstart .*(mine|keeps):|python rows.py|rlx train guess.py":
