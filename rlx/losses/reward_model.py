@@ -357,8 +357,10 @@ def fit_linear(chosen_NF: npt.ArrayLike, rejected_NF: npt.ArrayLike, *,
   Raises:
     ValueError: the arrays differ in shape, are empty or hold NaN or inf, or decay is not above 0.
   Example:
-    >>> reward_model.fit_linear([[1., 0.], [1., 1.]], [[0., 0.], [0., 1.]]).round(2)
-    array([2.13, 0.  ])
+    >>> weight_F = reward_model.fit_linear(chosen_NF=((1., 0.), (1., 1.)),
+    ...                                    rejected_NF=((0., 0.), (0., 1.)))
+    >>> [round(float(w), 1) for w in weight_F]
+    [2.1, 0.0]
   """
   chosen_NF, rejected_NF = np.asarray(chosen_NF, float), np.asarray(rejected_NF, float)
   if chosen_NF.shape != rejected_NF.shape or chosen_NF.ndim != 2 or not chosen_NF.size:

@@ -193,8 +193,9 @@ def select(better_NI: npt.ArrayLike, worse_NI: npt.ArrayLike, *, edge: float = 0
   Raises:
     ValueError: the arrays differ in shape, are empty or hold NaN, or edge is below 0.
   Example:
-    >>> items.select([[1., 1., 0.], [1., 1., 0.]], [[0., 0., 1.], [1., 1., 0.]])
-    array([ True, False, False])
+    >>> items.select(better_NI=((1., 1., 0.), (1., 1., 0.)),
+    ...              worse_NI=((0., 0., 1.), (1., 1., 0.))).tolist()
+    [True, False, False]
   """
   better_NI, worse_NI = np.asarray(better_NI, float), np.asarray(worse_NI, float)
   if better_NI.shape != worse_NI.shape or better_NI.ndim != 2 or not better_NI.size:
