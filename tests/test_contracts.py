@@ -39,6 +39,7 @@ OPTIONS = {"rewards.turns.gate": dict(thresholds=(.5, .3, .3)),
            "rewards.likelihood.efficiency": dict(use_gate=False),
            "rewards.likelihood.last_token": dict(c_ref=-2.0),
            "rewards.shaping.facts": dict(most=4.0),
+           "rewards.shaping.hierarchical": dict(thresholds=(0.1, 0.1)),
            "rewards.steps.refine": dict(kind="softmin"),
            "rewards.steps.mix": dict(kind="renorm"),
            "rewards.steps.completion": dict(kind="mean_logit")}

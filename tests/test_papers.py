@@ -123,9 +123,16 @@ def test_verpo():
   np.testing.assert_allclose(got_BT, [[gain] * 4, [-gain] * 4], rtol=1e-4)
 
 
+# (S + .1 I)^(-1/2) 1 with the axis (.8, 0, -1) / sqrt(1.64) of .92: a 1 has .2 / 1.64 of it.
+WHITE = .1**-.5 + (.92**-.5 - .1**-.5) * -.2 / 1.64 * np.array([.8, 0, -1])
+WHITE /= np.abs(WHITE).sum()
+
+
 @pytest.mark.parametrize("key, expected", [
     # Met or not, 1 + .7 and .7 + .3 of the weights 2.
     ("rar", [.85, .5]),
+    # S = [[.32, 0, -.4], [0, 0, 0], [-.4, 0, .5]] + .1 I, whose eigenvalues are .92, .1 and .1.
+    ("rrd", [WHITE @ [.8, .5, 0], WHITE @ [0, .5, 1]]),
     # The veto's item is 0; u(.5) = .5 / .85 and u(1) = 1, of whose mean the square counts.
     ("rubric_anchors", [0, ((.7 * .5 / .85 + .3) / 2) ** 2])])
 def test_rubrics(key, expected):
@@ -140,6 +147,20 @@ def test_rubrics(key, expected):
       item_weight_BI=np.array([[1., .7, .3, 0]] * 2),
       item_veto_BI=np.array([[False, False, last.get("veto", False), False]] * 2))
   np.testing.assert_allclose(reward(scored), expected, rtol=1e-5)
+
+
+def test_reward_agent():
+  # Scores 1/4 and 1, checks of weights 1, .7 and .3: 1/4 + 1.7 and 1 + .3.
+  c = load.load_config("papers/reward_agent")
+  methods = build_methods.resolve_methods(c)
+  scored = records.Batch(
+      action_BT=np.ones((2, 1), bool), group=2, outcome_B=np.zeros(2),
+      scores_BE=np.array([[.25], [1.]]), items_BI=np.array([[1., 1, 0, 0], [0, 0, 1, 0]]),
+      item_weight_BI=np.array([[1., .7, .3, 0]] * 2), item_veto_BI=np.zeros((2, 4), bool))
+  total = sum(c.rewards[name].coef * reward(scored)
+              for name, (_, reward) in methods.rewards.items())
+  np.testing.assert_allclose(total, [1.95, 1.3], rtol=1e-6)
+  assert [row["weight"] for row in c.verifier.default_items] == [1.0, .7, .3]
 
 
 # The same completions as episodes of two turns.

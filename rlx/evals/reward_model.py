@@ -148,3 +148,64 @@ def implicit_gap(implicit: dict[str, tuple],
   pairs = {split: (pair_accuracy(*implicit[split]), pair_accuracy(*explicit[split]))
            for split in implicit}
   return {split: dict(implicit=a, explicit=b, gap=b - a) for split, (a, b) in pairs.items()}
+
+
+def tail_error(proxy_PG: npt.ArrayLike, gold_PG: npt.ArrayLike, *, best: int = 2) -> float:
+  """Share of the pairs among a prompt's best completions that a proxy ranks wrongly.
+
+    mean over pairs of the `best` highest proxy scores with gold_i > gold_j of
+      1[proxy_i < proxy_j] + 1[proxy_i = proxy_j] / 2
+
+  What is best is what the proxy takes for it, since this is where a policy that is optimised for
+  the proxy goes.
+
+  Source: Zhang et al. 2025, arXiv:2509.21500 (Chasing the Tail), which shows that errors among the
+  completions of high reward decide over-optimisation. Differs from the paper: it states no such
+  rate; this definition is ours.
+
+  Args:
+    proxy_PG, gold_PG: NaN where there is no completion or no score.
+    best: at least 2; all completions that tie with the last of them count.
+  Returns:
+    float, NaN without pairs that the gold score tells apart.
+  Raises:
+    ValueError: best is below 2.
+  Example:
+    >>> reward_model.tail_error([[3., 2., 1., 0.]], [[0., 1., 2., 3.]])
+    1.0
+  """
+  if best < 2: raise ValueError(f"best={best!r}: a pair needs at least 2.")
+  proxy_PG, gold_PG = np.asarray(proxy_PG, float), np.asarray(gold_PG, float)
+  known_PG = ~np.isnan(proxy_PG) & ~np.isnan(gold_PG)
+  score_PG = np.where(known_PG, proxy_PG, -np.inf)
+  least_P = np.sort(score_PG, axis=1)[:, -min(best, score_PG.shape[1])]
+  is_best_PG = known_PG & (score_PG >= least_P[:, None])
+  asked_PGG = (is_best_PG[:, :, None] & is_best_PG[:, None]
+               & (gold_PG[:, :, None] > gold_PG[:, None]))
+  wrong_PGG = ((score_PG[:, :, None] < score_PG[:, None])
+               + (score_PG[:, :, None] == score_PG[:, None]) / 2)
+  return accuracy.mean(wrong_PGG[asked_PGG])
+
+
+def feature_rates(feature_NB: npt.ArrayLike, *, reference: int = 0) -> dict[str, list[float]]:
+  """How often the completions of a run have a feature, by checkpoint, and how much more often.
+
+    rate_n = mean_b f_nb,   rise_n = rate_n - rate_reference
+
+  With a feature that a reward model has learned to like without a reason, a rise says that the
+  policy games it; the run of a reward model without the feature says what would rise anyway.
+
+  Source: Pang et al. 2022, arXiv:2211.08714 (Reward Gaming in Conditional Text Generation).
+  Differs from the paper: the feature is any that the caller detects.
+
+  Args:
+    feature_NB: 1 or True with the feature, of B completions at each of N checkpoints; NaN: none.
+    reference: the checkpoint to compare with, the start.
+  Returns:
+    dict(rate, rise), NaN of a checkpoint without completions.
+  Example:
+    >>> reward_model.feature_rates([[0, 0, 0, 1], [1, 1, 1, 0]])
+    {'rate': [0.25, 0.75], 'rise': [0.0, 0.5]}
+  """
+  rates = [accuracy.mean(row_B[~np.isnan(row_B)]) for row_B in np.asarray(feature_NB, float)]
+  return dict(rate=rates, rise=[rate - rates[reference] for rate in rates])

@@ -3,6 +3,7 @@
 Scores are in [0, 1], as verifiers give them; papers that shape the logits of a
 reward model get their units back through a factor `k`.
 """
+from collections.abc import Sequence
 from typing import Literal
 
 import jax
@@ -236,6 +237,73 @@ def facts(scores_BE: Array, learn_B: Array, *, most: ranges.Positive,
   supported_B, claims_B = most * scores_BE[:, 0], most * scores_BE[:, 1]
   reward_B = supported_B / (claims_B + 1) + detail * jnp.log1p(supported_B)
   return reward_B + win * (scores_BE[:, 2] > 0.5) if scores_BE.shape[1] > 2 else reward_B
+
+
+def order(first_NE: Array, second_NE: Array, *, thresholds: Sequence[float]) -> Array:
+  """Labels of pairs by ranked factors: the first factor that differs enough decides.
+
+    y = 1[a_e > b_e]  of the first e with |a_e - b_e| > threshold_e,  1/2 without one
+
+  The scale of a factor has no effect beyond its threshold, nor has what stands after the one that
+  decides. Labels like these need not be transitive: where thresholds are above 0, the differences
+  of a and b and of b and c can be too small while that of a and c is not.
+
+  Source: HERON, Bukharin et al. 2023, arXiv:2309.02632. Differs from the paper: a pair that no
+  factor decides has the label 1/2 and is for the caller to leave out, and thresholds are in units
+  of the scores.
+
+  Args:
+    first_NE, second_NE: scores of E factors in order of importance, of any leading axes.
+    thresholds: at least 0, one for each factor.
+  Returns:
+    labels_N: 1 where the first is better, 0 where the second one is, 1/2 otherwise.
+  Raises:
+    ValueError: there are not as many thresholds as factors, or one is below 0.
+  Example:
+    >>> first_NE, second_NE = jnp.array([[1., 0.], [.6, 0.], [.6, .2]]), jnp.array([[0., 1.],
+    ...                                  [.5, 1.], [.5, .2]])
+    >>> shaping.order(first_NE, second_NE, thresholds=(.2, 0.))
+    Array([1. , 0. , 0.5], dtype=float32)
+  """
+  if len(thresholds) != first_NE.shape[-1] or min(thresholds) < 0:
+    raise ValueError(f"thresholds={thresholds!r}: {first_NE.shape[-1]} numbers of at least 0, one "
+                     "for each factor.")
+  gap_NE = first_NE - second_NE
+  differs_NE = jnp.stack(
+      [jnp.abs(gap_NE[..., e]) > least for e, least in enumerate(thresholds)], axis=-1)
+  decides_NE = differs_NE & (jnp.cumsum(differs_NE, axis=-1) == 1)
+  return 0.5 + jnp.sum(jnp.where(decides_NE, jnp.sign(gap_NE), 0), axis=-1) / 2
+
+
+@method
+def hierarchical(scores_BE: Array, learn_PG: Array, *, thresholds: ranges.Numbers) -> Array:
+  """HERON's comparisons by ranked factors: how many of the prompt's others a completion beats.
+
+    r_i = mean over j != i of y_ij,   y as in `order`
+
+  Source: Bukharin et al. 2023, arXiv:2309.02632, for y. Differs from the paper: a reward model is
+  trained on y there; here the comparisons within the group are the reward themselves, without
+  anything learned. A completion without another gets 1/2.
+
+  Args:
+    scores_BE: of the verifiers in verifier.scores, the most important first; anything where not
+      valid.
+    learn_PG: bool.
+    thresholds: what each score must differ by to decide, one for each verifier.
+  Returns:
+    rewards_B in [0, 1], 0 where not valid.
+  Raises:
+    ValueError: as `order`.
+  Example:
+    >>> scores_BE = jnp.array([[1., 0.], [1., 1.], [0., 1.]])
+    >>> shaping.hierarchical(scores_BE, jnp.ones((1, 3), bool), thresholds=(.5, .5))
+    Array([0.5, 1. , 0. ], dtype=float32)
+  """
+  scores_PGE = scores_BE.reshape(*learn_PG.shape, -1)
+  beats_PGG = order(scores_PGE[:, :, None], scores_PGE[:, None], thresholds=thresholds)
+  others_PGG = learn_PG[:, None, :] & ~jnp.eye(learn_PG.shape[1], dtype=bool)[None]
+  return jnp.where(jnp.any(others_PGG, axis=2),
+                   masked.mean(beats_PGG, others_PGG, axis=2), 0.5).reshape(-1)
 
 
 def _unit(scores_PG, mask_PG):

@@ -46,3 +46,21 @@ def test_contrast_sets():
   assert all(np.isnan(x) for x in reward_model.contrast([[[1.]]]).values())
   with pytest.raises(ValueError, match=r"shape \(2, 2\): \[N, K, K\]"):
     reward_model.contrast([[1., 0.], [0., 1.]])
+
+
+def test_errors_among_the_best():
+  """The two that the first proxy likes best are ranked right, those of the second wrongly."""
+  proxy = [[4., 3., 2., 1.], [4., 3., 2., 1.], [1., nan, 1., 0.], [1., 2., nan, nan]]
+  gold = [[4., 3., 1., 2.], [3., 4., nan, 1.], [0., 9., 5., 9.], [1., 1., 3., 3.]]
+  # One right, one wrong, one tie of the proxy, none of a gold tie.
+  assert reward_model.tail_error(proxy, gold) == (0 + 1 + .5) / 3
+  # Six pairs with one wrong; three with one wrong; the tie, and two that 0 loses wrongly.
+  assert reward_model.tail_error(proxy, gold, best=4) == (1 + 1 + 2.5) / (6 + 3 + 3)
+  assert np.isnan(reward_model.tail_error([[1., nan]], [[1., 2.]]))
+  with pytest.raises(ValueError, match="best=1"): reward_model.tail_error(proxy, gold, best=1)
+
+
+def test_rates_of_a_feature():
+  got = reward_model.feature_rates([[1, 0, np.nan], [1, 1, 0], [np.nan] * 3], reference=1)
+  np.testing.assert_allclose(got["rate"], [1 / 2, 2 / 3, np.nan])
+  np.testing.assert_allclose(got["rise"], [-1 / 6, 0, np.nan], atol=1e-12)

@@ -6,6 +6,7 @@ import pytest
 from rlx.losses import reward_model
 from tests import whole
 
+fit_linear = reward_model.fit_linear
 reward_model = whole.compile_module(reward_model)
 
 nan = np.nan
@@ -123,3 +124,24 @@ def test_invalid_rows_have_no_gradient(name, arrays, options):
   grad = jax.grad(lambda x: getattr(reward_model, name)(*x, VALID, **options).total)(x)
   assert np.isfinite(grad).all() and np.any(grad != 0)
   np.testing.assert_array_equal(grad[:, ~VALID], 0)
+
+
+def test_a_linear_score_of_few_pairs():
+  """Three pairs of four agree on the first feature: the log-odds are log 3, without a penalty."""
+  chosen, rejected = np.array([[1., 5.], [2, 5], [1, 5], [0, 5]]), np.array([[0., 5.], [1, 5],
+                                                                        [0, 5], [1, 5]])
+  np.testing.assert_allclose(fit_linear(chosen, rejected, decay=1e-9), [np.log(3), 0], atol=1e-6)
+  # What is fitted has no slope: 3 sigmoid(-w) - sigmoid(w) = decay w.
+  w = fit_linear(chosen, rejected, decay=.5)[0]
+  assert w < np.log(3)
+  np.testing.assert_allclose(3 * sigmoid(-w) - sigmoid(w), .5 * w, rtol=1e-8)
+  # Of large features that separate the pairs, and of the pairs the other way round.
+  draw = np.random.default_rng(0).normal(size=(9, 3)) * 100
+  w_F = fit_linear(draw, 0 * draw + [0, 0, -500.])
+  np.testing.assert_allclose(fit_linear(0 * draw + [0, 0, -500.], draw), -w_F, atol=1e-9)
+  gap = draw - [0, 0, -500.]
+  np.testing.assert_allclose(gap.T @ sigmoid(-gap @ w_F), .1 * w_F, atol=1e-8)
+  for bad, message in (((chosen, rejected[:1]), "must be"),
+                       ((chosen * nan, rejected), "holds NaN")):
+    with pytest.raises(ValueError, match=message): fit_linear(*bad)
+  with pytest.raises(ValueError, match="decay=0"): fit_linear(chosen, rejected, decay=0)

@@ -84,3 +84,18 @@ def test_stratified_ranks_within_a_verdict_and_never_across():
                              thresholds=(1, 2)), r"thresholds=\(1, 2\): logsig_sum needs 3")])
 def test_refuses(call, message):
   with pytest.raises(ValueError, match=message): call()
+
+
+def test_ranked_factors():
+  """A difference of the first above 1/4 decides, else one of the second above 0."""
+  # The first beats the second by the second factor and loses to the fourth by the first; the third
+  # is as good as the fourth; the fifth is not valid.
+  scores = np.array([[.5, .9], [.6, .1], [1., .5], [1., .5], [np.nan, np.nan]])
+  options = dict(thresholds=(.25, 0.))
+  got = shaping.hierarchical(scores, np.array([[1, 1, 1, 1, 0]], bool), **options)
+  np.testing.assert_allclose(got, [1 / 3, 0, 2.5 / 3, 2.5 / 3, 0], rtol=1e-6)
+  np.testing.assert_allclose(  # Alone, and exactly at the threshold.
+      shaping.hierarchical(np.array([[.5, 0], [.25, 1], [0, 0], [0, 0]]),
+                           np.array([[1, 1], [1, 0]], bool), **options), [0, 1, .5, 0])
+  with pytest.raises(ValueError, match="2 numbers of at least 0"):
+    shaping.hierarchical(scores, np.ones((1, 5), bool), thresholds=(.25,))
