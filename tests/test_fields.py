@@ -73,7 +73,8 @@ def test_what_is_logged_of_a_field(tiny_files):
   for name, message in (("length_B", "length_B: 'length' stands for something else in the "),
                         ("policy_B", "policy_B: 'policy' stands for")):
     with pytest.raises(ValueError, match=message):
-      dataclasses.replace(step, planned=[dataclasses.replace(share_B.field, name=name)])
+      dataclasses.replace(step, columns=dataclasses.replace(
+          step.columns, planned=[dataclasses.replace(share_B.field, name=name)]))
   with pytest.raises(ValueError, match="where=.model.: measure and show are for fields on the "):
     fields.field(np.float32, where="model", show=fields.number)
 

@@ -25,8 +25,9 @@ SETS = {
     "helpsteer2": "hf:nvidia/HelpSteer2::train",
     "helpsteer2_preference": "hf:nvidia/HelpSteer2:preference:train",
     "math_shepherd": "hf:peiyi9979/Math-Shepherd::train",
-    "prm800k": None}  # Published as files.
-OF_STEPS = ("math_shepherd", "prm800k")
+    "prm800k": None,  # Published as files.
+    "processbench": None}  # Four splits, such as hf:Qwen/ProcessBench::math, meant to evaluate.
+OF_STEPS = ("math_shepherd", "prm800k", "processbench")
 
 
 def split_name(path: str, among: Iterable[str] = SETS) -> tuple[str, str, str | None] | None:
@@ -226,6 +227,14 @@ def _read_prm800k(row, where, *, separator):
     values.append(float(x["rating"] >= 0))  # 0 is neutral, which the paper counts as right.
     if not values[-1]: break
   return _join(columns.find(row, "question.problem", where), steps, values, separator)
+
+
+def _read_processbench(row, where, *, separator):
+  """Zheng et al. 2024, arXiv:2412.06559: steps, and the index of the first wrong one or -1."""
+  steps, label = (columns.find(row, key, where) for key in ("steps", "label"))
+  if not -1 <= label < len(steps): return "with a label that is no index of a step, and not -1"
+  values = [float(label < 0 or j < label) for j in range(len(steps))]
+  return _join(columns.find(row, "problem", where), [x.strip() for x in steps], values, separator)
 
 
 def _join(question: str, steps: Sequence[str], values: list[float], separator: str) -> Read:

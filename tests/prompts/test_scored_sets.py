@@ -86,7 +86,16 @@ CASES = {
          [dict(question="1+1?", completion="step 1\nstep -1", values=[1.0, 0.0], label=1,
                verdict=0.0)]),
         (PRM800K(STEP(1), reason="give_up"), "that were given up"),
-        (PRM800K(STEP(None)), "with a step without a rating")]}
+        (PRM800K(STEP(None)), "with a step without a rating")],
+    "processbench": [
+        (dict(id="math-0", problem="1+1?", steps=["1", " 3", "so 3"], label=1),
+         [dict(question="1+1?", completion="1\n3\nso 3", values=[1.0, 0.0, 0.0], label=1,
+               verdict=0.0)]),
+        (dict(problem="1+1?", steps=["1", "2"], label=-1),
+         [dict(question="1+1?", completion="1\n2", values=[1.0, 1.0], label=-1, verdict=1.0)]),
+        (dict(problem="1+1?", steps=["2"], label=1),
+         "with a label that is no index of a step, and not -1"),
+        (dict(problem="1+1?", steps=[], label=-1), "with an empty step")]}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -107,8 +116,10 @@ def test_every_set_has_a_case_and_a_source_or_none():
 
 @pytest.mark.parametrize("name, row", [
     ("prm800k", dict(label=3)), ("prm800k", dict(label=dict(finish_reason="solution"))),
+    ("processbench", dict(problem="?", steps=["4"], label=None)),
     ("ultrafeedback", dict(instruction="?", completions=["4", "5"])), ("hh_rlhf", dict(chosen=4)),
-    ("math_shepherd", dict(input="2? Step 1: a ки", label=2)), ("preferences", dict(chosen=[4], rejected="5")),
+    ("math_shepherd", dict(input="2? Step 1: a ки", label=2)),
+    ("preferences", dict(chosen=[4], rejected="5")),
 ], ids=str)
 def test_a_row_of_another_shape_is_one_line(name, row):
   with pytest.raises(ValueError, match=f"^({KEY}|column=.*: )?{name}:rows: row 0") as e:
