@@ -105,18 +105,19 @@ def planned(c, model, mesh):
   models = dict.fromkeys(("policy", "prm", "value"), (model, params))
   optimizers = {name: updates.optimizer_of(c, name) for name in ("learner", "prm", "value")}
 
+  sizes = run_lib.sizes_of(c)
+
   # `device_put` knows no abstract mesh: placed on one device, then on it.
   on_one = build_state.initial_state_of(
-      c, methods, sharding.make_mesh(), optimizers, models, None)
+      c, methods, sharding.make_mesh(), optimizers, models, None, sizes)
 
-  sizes = run_lib.sizes_of(c)
   texts = types.SimpleNamespace(
       stops=(), stop_ids=(), prompt_tokens=sizes.prompt_tokens,
       completion_tokens=sizes.completion_tokens,
       tokenizer=types.SimpleNamespace(eos_ids=(0,), pad_id=0, decode=None))
   stages = updates.device_stages(c, methods, dict.fromkeys(models, model), mesh, optimizers)
   return types.SimpleNamespace(
-      config=c, sizes=sizes, methods=methods,
+      config=c, sizes=sizes, methods=methods, judges=None, collect=None,
       updates=dict(prm=stages["update_prm"], value=stages["update_value"],
                    learner=stages["update_policy"]),
       shapes=lambda: on_one.place_idle(sharding.shapes(on_one.shapes(), mesh)),
