@@ -391,7 +391,7 @@ def mixture(chosen_NK: Array, rejected_NK: Array, routing_NK: Array,
 
 
 def fit_linear(chosen_NF: npt.ArrayLike, rejected_NF: npt.ArrayLike, *,
-               decay: float = 0.1) -> np.ndarray:
+               decay: ranges.Positive = 0.1) -> np.ndarray:
   """Weights of named features, from few pairs, by Bradley-Terry with a penalty of their size.
 
     min_w sum_n softplus(-w . (x_chosen - x_rejected)) + decay / 2 |w|^2

@@ -171,8 +171,8 @@ def whitened(items_BI: Array, item_weight_BI: Array, learn_PG: Array, *,
   return jnp.sum(values_PGI * (weight_PI / total_P1)[:, None, :], axis=2).reshape(-1)
 
 
-def select(better_NI: npt.ArrayLike, worse_NI: npt.ArrayLike, *, edge: float = 0.0,
-           most: float = 0.9) -> np.ndarray:
+def select(better_NI: npt.ArrayLike, worse_NI: npt.ArrayLike, *, edge: ranges.BelowOne = 0.0,
+           most: ranges.Share = 0.9) -> np.ndarray:
   """Which items of a rubric to keep, by their scores of pairs of known order.
 
     keep_j = mean_n sign(b_nj - w_nj) > edge  and  |corr(j, k)| < most  for each kept k before j
