@@ -122,7 +122,7 @@ def test_a_run_whose_models_pad_differently(tiny_files, tmp_path):
                   steps=1)
   run = tiny.build_run(c)
   assert {name: m.outside for name, m in run.passes.models.items()} == dict(
-      policy=((20, 24),), prm=((20, 32),))
+      policy=((20, 24),), prm=((20, 32),), value=((20, 24),))
   state, *_, metrics = rl.iteration(run, run.init(), host_state.HostState(), 0, tiny.CLOCK)
   assert np.isfinite([float(x) for x in metrics.values()]).all()
   assert metrics["policy/loss"] is not None

@@ -74,7 +74,8 @@ ACCEPTED = (
     (RULES, '"so"', " ".join(f"instructions.{kind}{form}" for kind in ("items", "share", "followed")
                              for form in ("", "_loose"))))
 GOOD = {path: (prompt, text) for prompt, text, paths in ACCEPTED for path in paths.split()}
-GOOD["judge.chat"] = None
+# They need a model; test_judge_injections.py attacks all forms.
+GOOD |= dict.fromkeys(("judge.chat", "judge.steps", "judge.spans"))
 # Lists, a verdict per step or item.
 OF_STEPS = ("chain.steps", "chain.recoverable", "chain.checks", "code_tests.tests",
             "items.verdicts", "instructions.items", "instructions.items_loose",
