@@ -204,9 +204,9 @@ def _ask(prompt):
     raise ValueError(f"prompts.columns.template={template!r:.80}: a text with "
                      f"{' and '.join(f'{{{x}}}' for x in slots)}, which form={form!r} needs.")
   if not _is_format(reads, form):
-    raise ValueError(f"prompts.columns.reads={judged.get('reads')!r:.60}: words with scores, as "
-                     "'yes=1 no=0', or a regular expression with one group, a number; with {item} "
-                     "for form='scores' and only there.")
+    raise ValueError(f"prompts.columns.reads={judged.get('reads')!r:.60}: words with scores such "
+                     "as 'yes=1 no=0', or a regular expression with one group, a number; with "
+                     "{item} for form='scores' and only there.")
   answer = _choose_word(judged, reads, prompt.answer)
   listed, nonce = judged.get("steps") or judged.get("answers", ()), None
   if "{nonce}" in template:
