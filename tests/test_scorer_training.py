@@ -1,6 +1,7 @@
 """Scorers of all kinds: their losses by hand, on packed rows and devices, resumed, read in RL."""
 import dataclasses
 import json
+import shutil
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from rlx import build
-from rlx.io import curves, metrics as io_metrics, weights
+from rlx.io import curves, metrics as io_metrics, tokenizer, weights
 from rlx.loops import prm_sets, stored, train_scorer
 from rlx.models import logps, value
 from rlx.rollouts import padding, trajectories
@@ -238,16 +239,25 @@ def test_pairs_of_a_file_train_an_implicit_prm_by_dpo(folder):
 @pytest.mark.parametrize("head", ["mixture", "yes_no"])
 def test_what_is_written_is_read_as_a_scorer(folder, tmp_path, monkeypatch, head):
   """With adapters; a policy's scores are those of the evaluation."""
+  shutil.copytree(folder / "model", start := tmp_path / "start")
+  told, chosen = tiny.say_more(start)
   monkeypatch.setattr(curves, "draw_at_k", lambda *_: None)
   rows, loss, options, scorer = dict(
       mixture=(LISTS, "mixture", dict(head="mixture", heads=3), dict(kind="head")),
       yes_no=(LISTS, "bce", ASKED, dict(kind="yes_no", question="?", yes="Y", no="N")))[head]
-  c = config_of(folder, rows, loss, dict(lora__rank=2), **options)
+  c = config_of(folder, rows, loss, dict(lora__rank=2, model__path=str(start)), **options)
   run = tiny.build_run(c, learns="prm")
   with tiny.building(run): assert train_scorer.train(c, tmp_path)["loss"]
   trained, _ = tiny.restored(run, tmp_path)
   config, params, _ = weights.load(tmp_path / "scorer")
   assert config.has_head == (head != "yes_no") == ("value" in params)
+  # What the model came with is kept, but for what says that it gives scores.
+  read = lambda name: json.loads((tmp_path / "scorer" / name).read_text())
+  scores = {} if head == "yes_no" else dict(architectures=["MistralForSequenceClassification"])
+  new = {name: read("config.json")[name] for name in {*read("config.json")} - {*told}}
+  assert read("config.json") == told | scores | new and read("generation_config.json") == chosen
+  assert set(new) <= {"num_labels", "score_head"} and bool(new) == config.has_head
+  assert tokenizer.load(tmp_path / "scorer").hf.chat_template == "{{ messages[0].content }}"
   policy = build.build(tiny.config(
       folder, verifier__scores=("scorers.own",), rollouts__max_tokens=8, rollouts__bucket=8,
       rollouts__chunk=8, scorers=dict(own=dict(path=str(tmp_path / "scorer"), **scorer)),
@@ -280,6 +290,19 @@ def test_a_head_is_resumed_bit_by_bit_and_the_same_on_eight_devices(folder, tmp_
   with tiny.building(other): train_scorer.train(spread, tmp_path / "mesh")
   jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-4),
                tiny.restored(other, tmp_path / "mesh")[0].prm, state.prm)
+
+
+def test_a_scorer_keeps_what_its_own_start_came_with(folder, tmp_path, monkeypatch):
+  """Not what the policy came with, whose tokens are the same."""
+  monkeypatch.setattr(curves, "draw_at_k", lambda *_: None)
+  shutil.copytree(folder / "model", start := tmp_path / "start")
+  _, chosen = tiny.say_more(start, top_k=5)
+  c = config_of(folder, LISTS, "bce", dict(prm__path=str(start), steps=1))
+  run = tiny.build_run(c, learns="prm")
+  with tiny.building(run): train_scorer.train(c, tmp_path / "run")
+  scorer = tmp_path / "run/scorer"
+  assert json.loads((scorer / "generation_config.json").read_text()) == chosen
+  assert tokenizer.load(scorer).hf.chat_template == "{{ messages[0].content }}"
 
 
 def _steps(c, steps):

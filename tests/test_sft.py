@@ -51,15 +51,7 @@ def test_a_killed_run_resumes_to_the_same_parameters(whole, tmp_path):
 def test_what_a_model_came_with_is_kept(whole, tmp_path):
   """Its family, all that config.json and generation_config.json say, and the chat template."""
   shutil.copytree(whole / "model", tmp_path / "start")
-  def change(name, **values):
-    file = tmp_path / "start" / name
-    file.write_text(json.dumps(json.loads(file.read_text()) | values))
-    return json.loads(file.read_text())
-  told = change("config.json", model_type="mistral", architectures=["MistralForCausalLM"],
-                sliding_window=None, pad_token_id=0, bos_token_id=None, eos_token_id=1, use_cache=False)
-  chosen = change("generation_config.json", temperature=0.7, top_p=0.8, do_sample=True,
-                  pad_token_id=0)
-  (tmp_path / "start/chat_template.jinja").write_text("{{ messages[0].content }}")
+  told, chosen = tiny.say_more(tmp_path / "start")
   sft.train(config_of(1, 1e-3, path=str(tmp_path / "start")), tmp_path / "run")
   read = lambda name: json.loads((tmp_path / "run/model" / name).read_text())
   assert read("config.json") == told and read("generation_config.json") == chosen

@@ -41,6 +41,22 @@ def write(folder, *, train=64, test=8, alphabet="0123456789abcdefgh"):
         json.dumps(dict(question=f"{letter}{i:02d}", answer="x")) + "\n" for i in range(n)))
 
 
+def say_more(model, **generation):
+  """Gives a model what others come with: a family, a padding token, settings for sampling and a
+  chat template. Returns what config.json and generation_config.json say."""
+  def change(name, **values):
+    told = json.loads((model / name).read_text()) | values
+    (model / name).write_text(json.dumps(told))
+    return told
+  (model / "chat_template.jinja").write_text("{{ messages[0].content }}")
+  return (
+      change("config.json", model_type="mistral", architectures=["MistralForCausalLM"],
+             sliding_window=None, pad_token_id=0, bos_token_id=None, eos_token_id=1,
+             use_cache=False),
+      change("generation_config.json", temperature=0.7, top_p=0.8, do_sample=True, pad_token_id=0,
+             **generation))
+
+
 def config(folder, **changes):
   """The config of a run on what `write` wrote; in `changes`, __ stands for the dots of a key."""
   c = base.get_config()
@@ -125,5 +141,5 @@ def assert_equal_trees(tree, expected):
 def sample(run, state, per_step=8):
   """(prompts, rollouts, verdicts) of the first prompts."""
   prompts = run.prompts.take(per_step)
-  rollouts = run.sampling.train(state.policy, prompts, rng.key(0, "sample", 0))
+  rollouts = run.sampling.train(state.join_params("policy"), prompts, rng.key(0, "sample", 0))
   return prompts, rollouts, np.float32(run.outcomes(prompts, jax.device_get(rollouts))).reshape(-1)

@@ -27,7 +27,7 @@ from rlx.build import keys, options as options_lib
 from rlx.core import records
 from rlx.core.options import key
 from rlx.evals import at_k, prm_metrics
-from rlx.io import curves, hf, report as report_lib, weights
+from rlx.io import curves, hf, hub, report as report_lib, weights
 from rlx.loops import prm_sets, session, stored
 from rlx.models import lora
 from rlx.rewards import step_labels
@@ -113,7 +113,8 @@ def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, An
 
 def save_scorer(run: build.Run, s: session.Session, options: Options) -> None:
   """Writes the model with its head, adapters merged, in the format of Hugging Face."""
-  config, hf_config, _ = weights.open_model(options.prm_path or options.model_path)
+  path = options.prm_path or options.model_path
+  config, hf_config, _ = weights.open_model(path)
   own, params = run.passes.models["prm"], s.state.join_params("prm")
   if s.state.frozen is not None: params = lora.merge(params, own.lora_scale)
   config = dataclasses.replace(config, param_dtype=options.param_dtype)
@@ -123,7 +124,9 @@ def save_scorer(run: build.Run, s: session.Session, options: Options) -> None:
     config = dataclasses.replace(config, has_head=True, tied_head=True, score_head=own.score_head,
                                  outputs=own.outputs)
     more = ""
-  hf.save(s.workdir / "scorer", config, params, run.texts.tokenizer, hf=hf_config)
+  # The model's own: its chat template and generation_config.json may differ from the policy's.
+  tokens = weights.load_tokenizer(hub.folder(path))
+  hf.save(s.workdir / "scorer", config, params, tokens, hf=hf_config)
   print(f"{s.workdir / 'scorer'}  the model that gives scores; set scorers.NAME.path to it{more}")
 
 
