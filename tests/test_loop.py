@@ -297,8 +297,9 @@ def test_annealed_rollouts_are_scored_at_the_temperature_that_is_learned(tiny_fi
   assert abs(lines[3]["policy/rollout_correction_mean"] - 1) > 1e-4
 
 
-def test_a_reset_of_the_kl_reference_is_not_seen_by_the_prm(tiny_files):
-  changes = dict(kl__coef=0.1, kl__sync_every=2, kl__reset_optimizer=True)
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_reset_of_the_kl_reference_is_not_seen_by_the_prm(tiny_files, rank):
+  changes = dict(kl__coef=0.1, kl__sync_every=2, kl__reset_optimizer=True, lora__rank=rank)
   run = tiny.build_run(tiny.config(tiny_files, **changes))
   state = run.init()
   _, rollouts, outcome_B = tiny.sample(run, state)
