@@ -116,6 +116,28 @@ def test_stored_completions_are_the_prompts_ids_then_their_own(chatml, tmp_path)
       a=completion + [end])
 
 
+@pytest.mark.parametrize("name", [n for n, text in TEMPLATES.items() if "bos_token" in text])
+def test_a_bos_that_the_template_writes_is_there_once(bare, name):
+  """Of a tokenizer that adds one to a text too; the ids are those of transformers."""
+  import tokenizers
+  import transformers
+  core = tokenizers.Tokenizer.from_str(bare.hf.backend_tokenizer.to_str())
+  bos = core.token_to_id("<s>")
+  core.post_processor = tokenizers.processors.TemplateProcessing(
+      single="<s> $A", special_tokens=[("<s>", bos)])
+  tokens = tokenizer.wrap(transformers.PreTrainedTokenizerFast(
+      tokenizer_object=core, bos_token="<s>", eos_token="</s>", chat_template=TEMPLATES[name]))
+  assert tokens.encode("a")[0] == bos == tokens.bos_id
+  ids = tokens.encode(tokens.chat([USER]))
+  assert ids.count(bos) == 1 and ids == tokens.hf.apply_chat_template(
+      [USER], add_generation_prompt=True, return_dict=False)
+  c = sft_chain.get_config()
+  c.prompts.max_tokens, c.rollouts.max_tokens, c.prompts.template = 256, 8, dict(name="chat")
+  texts = build_prompts.texts_of(c, tokens)
+  assert texts.prompt_ids(records.Prompt(id="a", text=USER["content"])) == ids
+  assert tokens.pair(tokens.chat([USER]), "4")[0] == ids
+
+
 def test_sentencepiece_puts_no_space_before_a_completion():
   import tokenizers
   import transformers

@@ -1,6 +1,7 @@
 """Data as people have it: each case is read as it is meant, or refused in one line with what to
 write. Most are from public reports about trainers (data_cases.json names them)."""
 import base64
+import datetime
 import json
 
 import pyarrow
@@ -15,11 +16,13 @@ CASES = strings.fixture("data_cases")
 
 
 def rows_of(case):
-  """The rows of a case; {"float": "nan"} and {"base64": ...} stand for what JSON does not have."""
+  """The rows of a case; {"float": "nan"}, {"date": ...} and {"base64": ...} stand for what JSON
+  does not have."""
   def plain(value):
     if isinstance(value, list): return [plain(x) for x in value]
     if not isinstance(value, dict): return value
     if "float" in value: return float(value["float"])
+    if "date" in value: return datetime.datetime.fromisoformat(value["date"])
     if "base64" in value: return base64.b64decode(value["base64"])
     return {k: plain(x) for k, x in value.items()}
   return [row for row in plain(case["rows"]) for _ in range(case.get("times", 1))]
@@ -134,3 +137,27 @@ def test_data_frames(tmp_path):
     assert first.text in ("0M4=", "1M4=") and first.answer in "01"
   with pytest.raises(ValueError, match=r"rows: a column stands twice in \['answer', 'answer'\]"):
     prepare(Frame("answer", "answer"))
+
+
+@pytest.mark.parametrize("kind, start", [
+    ("Dataset", "row"), ("IterableDataset", "row"), ("train", "train row"),
+    ("validation", "validation row"), ("test", "test row")])
+def test_objects_of_the_library_datasets(tmp_path, kind, start):
+  """Those of the library itself, of which io/rows.py knows the form alone; a date is left out."""
+  datasets = pytest.importorskip("datasets")
+  rows = [dict(prompt=f"{i}M4=", answer=str(i), kind=i % 2, at=datetime.datetime(2024, 5, 1 + i))
+          for i in range(3)]
+  features = datasets.Features(
+      prompt=datasets.Value("string"), answer=datasets.Value("string"),
+      kind=datasets.ClassLabel(names=["even", "odd"]), at=datasets.Value("timestamp[us]"))
+  table = datasets.Dataset.from_list(rows, features=features)
+  given = table if kind == "Dataset" else table.to_iterable_dataset()
+  if kind not in ("Dataset", "IterableDataset"):
+    given = datasets.DatasetDict({name: table for name in {"train", kind}})
+  c, _ = own_data.prepare(load.load_config("quickstart:smoke"), given, None, asks, None, None,
+                          str(tmp_path), {})
+  splits = {split: list(build_prompts.read_prompts(c, split)) for split in ("train", "test")}
+  assert splits["test"][0].id.startswith(start)
+  for p in splits["train"] + splits["test"]:
+    assert p.text == f"{p.answer}M4=" and p.meta["row"]["kind"] == int(p.answer) % 2
+    assert "at" not in p.meta["row"]

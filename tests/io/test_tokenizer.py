@@ -187,6 +187,30 @@ def test_gguf_bos_and_eos(tmp_path, case, more, expected):
   if bos is not None: assert tok.encode(tok.hf.bos_token) == [bos]  # A template wrote it already.
 
 
+@pytest.mark.parametrize("bos, eos, ids", [
+    ("", "", [2]), ("<s>", "", [0, 2]), ("", "</s>", [2]), ("<s>", "</s>", [0, 2])])
+@pytest.mark.parametrize("said", [{}, dict(add_bos_token=True, add_eos_token=True),
+                                  dict(add_bos_token=False, add_eos_token=False)])
+def test_bos_and_eos_of_a_directory(tmp_path, bos, eos, ids, said):
+  """The BOS where AutoTokenizer adds one, once, and never its EOS."""
+  import tokenizers
+  import transformers
+  core = tokenizers.Tokenizer(tokenizers.models.WordLevel({"<s>": 0, "</s>": 1, "a": 2, "b": 3}))
+  core.pre_tokenizer = tokenizers.pre_tokenizers.Split("", "isolated")
+  core.add_special_tokens(["<s>", "</s>"])
+  core.post_processor = tokenizers.processors.TemplateProcessing(
+      single=f"{bos} $A {eos}".strip(), special_tokens=[("<s>", 0), ("</s>", 1)])
+  transformers.PreTrainedTokenizerFast(
+      tokenizer_object=core, bos_token="<s>", eos_token="</s>").save_pretrained(tmp_path)
+  file = tmp_path / "tokenizer_config.json"
+  file.write_text(json.dumps(json.loads(file.read_text()) | said))
+  tok = tokenizer.load(tmp_path)
+  theirs = transformers.AutoTokenizer.from_pretrained(tmp_path).encode("a")
+  assert tok.encode("a") == [i for i in theirs if i != 1] == ids
+  assert tok.encode("<s>a") == [0, 2] and tok.encode("a", add_bos=False) == [2]
+  assert tok.pair("a", "b") == (ids, [3])
+
+
 def test_pieces(tmp_path):
   """One text per id; a character of several ids comes with its last."""
   path, ids = write_gguf(tmp_path / "m.gguf")
