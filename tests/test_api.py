@@ -127,9 +127,11 @@ def test_a_wheel_holds_the_package_and_nothing_else(wheel):
 
 def test_all_configs_load_and_the_quickstart_trains_from_a_wheel_in_an_empty_folder(
     wheel, tmp_path):
-  """Nor do modules that have the names of the package's functions take their place."""
-  code = """
+  """Nor do modules that have the names of the package's functions take their place. The script has
+  no `if __name__ == "__main__"`; the workers of its verifiers do not run it again."""
+  (tmp_path / "script.py").write_text("""
 import inspect, pathlib, sys
+with open("started", "a") as file: file.write("once")
 import rlx, rlx.train, rlx.tools.evaluate, rlx.stages.rewards_advantages, rlx.rollouts.sampler
 from rlx import __main__, api, configs
 from rlx.build import load
@@ -140,17 +142,19 @@ folder = pathlib.Path(configs.__path__[0])
 files = [p for p in folder.rglob("*.py") if p.stem != "__init__"]
 for p in files: load.load_config(str(p.relative_to(folder).with_suffix("")))
 print(len(files), configs.__file__)
-sys.argv = ["rlx", "train", "quickstart:smoke", "steps=1", "prompts.options.size=64"]
-__main__.main()"""
+sys.argv = ["rlx", "train", "quickstart:smoke", "steps=1", "prompts.options.size=64",
+            "verifier.workers=2"]
+__main__.main()""")
   environment = os.environ | dict(
       PYTHONPATH=str(wheel), JAX_COMPILATION_CACHE_DIR=jax.config.jax_compilation_cache_dir)
-  done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment,
+  done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, env=environment,
                         capture_output=True, text=True)
   assert done.returncode == 0, done.stderr
   count, file = done.stdout.split()[:2]
   assert int(count) > 90 and file == str(wheel / "rlx/configs/__init__.py")
   assert "the run's folder is runs/quickstart-smoke" in done.stdout
   assert (tmp_path / "runs/quickstart-smoke/summary.json").exists()
+  assert (tmp_path / "started").read_text() == "once"
 
 
 def correct(completions, answer):

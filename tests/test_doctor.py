@@ -10,9 +10,9 @@ import pytest
 from configs import prime_steps, quickstart
 from rlx import build
 from rlx.build import memory as run_memory, methods as build_methods, validation
-from rlx.io import chat, hf, tokenizer, weights
+from rlx.io import chat, compile_cache, hf, tokenizer, weights
 from rlx.learner import memory
-from rlx.loops import prm_sets
+from rlx.loops import prm_sets, record
 from rlx.models import transformer
 from rlx.tools import doctor
 
@@ -334,6 +334,25 @@ def test_a_batch_is_what_training_draws(batch):
   findings = levels(doctor.check_batch(
       run, [1], {}, prompts, rollouts, outcome_PG, 2 * logps_BT, None))
   assert [q for q, level in findings.items() if level != "ok"] == ["sampler and trainer agree"]
+
+
+def never(completions, answer): return [0.0 for _ in answer]
+
+
+def test_other_rows_and_another_reward_are_what_is_checked(tmp_path, command, monkeypatch):
+  """Of a run, whose own rows stay; without them its verdicts vary."""
+  monkeypatch.setattr(compile_cache, "keep_compiled", lambda *args: None)
+  record.record(config_of(), tmp_path / "run")
+  rows = [dict(Asked=f"{i}M{j}=", answer=str(max(i, j))) for i in range(8) for j in range(8)]
+  (tmp_path / "rows.json").write_text(json.dumps(rows))
+  (tmp_path / "run/rows.jsonl").write_text("its own")
+  done = command("doctor", str(tmp_path / "run"), f"rows={tmp_path}/rows.json",
+                 "columns.prompt=Asked", f"reward={__name__}:never", "eval.prompts=4")
+  assert done.returncode == 1 and re.search("^error +rewards vary +every verdict is 0",
+                                            done.stdout, re.M), done
+  n, = re.findall(r"prompts fit +0.0% of (\d+) prompts .* longest 4$", done.stdout, re.M)
+  assert 60 <= int(n) < len(rows)  # All but those held out.
+  assert (tmp_path / "run/rows.jsonl").read_text() == "its own"
 
 
 def test_an_error_is_exit_code_1_and_memory_ends_it(batch, monkeypatch, capsys):

@@ -146,6 +146,19 @@ def test_a_signal_ends_the_step_saves_and_leaves(
   assert not (tmp_path / "stopped.json").exists()
 
 
+def test_a_run_that_was_shorter_goes_on_as_one_of_all_steps(
+    model, train, whole, saved, tmp_path, capsys):
+  """Three steps and then five, where nothing was stopped."""
+  assert train(config_of(model, steps=3), tmp_path)["steps"] == 3
+  assert "continuing" not in capsys.readouterr().err
+  train(config_of(model), tmp_path)
+  assert f"rlx: continuing from step 3 in {tmp_path}.\n" in capsys.readouterr().err
+  assert_same(tmp_path, whole)
+  (state, host), (expected, expected_host) = saved(tmp_path), saved(whole)
+  tiny.assert_equal_trees(state, expected)
+  assert host == expected_host
+
+
 def test_a_full_disk_is_said_before_the_start(model, train, tmp_path, monkeypatch):
   monkeypatch.setattr(shutil, "disk_usage", lambda _: types.SimpleNamespace(free=10**4))
   before = signal.getsignal(signal.SIGTERM)
