@@ -166,12 +166,11 @@ def step_rewards(run: build.Run, state: records.TrainState, rollouts: records.Ro
     columns = ([[int(n) - 1] * int(n > 0) for n in len_B] if labels in ("outcome", "prefixes") else
                [list(range(int(n))) for n in len_B] if labels == "spans" else
                run.texts.step_columns(padding.completions(rollouts)))
-  has_head = run.passes.head_parts is not None
+  has_head = labels is not None
   if asked is not None:
-    x, ids = rollouts.prompt_width, padding.completions(rollouts)
-    prompts = [row[x - n:x].tolist() for row, n in zip(rollouts.tokens_BS, rollouts.prompt_len_B)]
-    rollouts = host_fields.ask_rows(prompts, ids, asked.question_ids, run.texts.tokenizer,
-                                    rollouts.tokens_BS.shape[1])
+    ids = padding.completions(rollouts)
+    rollouts = host_fields.ask_rows(host_fields.prompt_ids(rollouts), ids, asked.question_ids,
+                                    run.texts.tokenizer, rollouts.tokens_BS.shape[1])
     columns = [[0] * bool(row) for row in ids]
   elif has_head: rollouts = padding.append(rollouts, 0)
   passes = passes_lib.make_passes(run.passes, state, rollouts)
