@@ -235,6 +235,9 @@ def _encode(row: dict, where: str, texts: texts_lib.Texts
             ) -> tuple[str, list[int], list[tuple[str, list[int]]]]:
   """(prompt, its ids, segments) of a row whose other fields are valid."""
   is_dialogue, prompt = "segments" in row or "messages" in row, row.get("prompt")
+  if is_dialogue and not {"messages", "prompt_ids"} & row.keys() and not isinstance(prompt, str):
+    raise ValueError(f"{where} has {sorted(row)}; needed are `segments` with `prompt_ids`, or with "
+                     "a text `prompt`.")
   if not is_dialogue:
     if prompt is None and "question" in row: prompt = texts.prompt(_ask(row["question"], where))
     if not isinstance(prompt, str) or not isinstance(row.get("completion"), str):
@@ -301,6 +304,7 @@ _ALLOWED = {  # field -> the values that are valid
     "spans": ranges.Kind("a list of [start, end, label], in order, with labels from 0 to 1",
                          lambda x: _is_list_of_spans(x)),
     "prompt_ids": _IDS,
+    "messages": ranges.Kind("a list of chat messages", lambda x: isinstance(x, list)),
     "segments": ranges.Kind("a list of [action or observation, token ids] that begins and ends "
                             "with an action", lambda x: _is_list_of_segments(x)),
     "group": ranges.Kind("a text or a whole number", lambda x: isinstance(x, str | int))}
