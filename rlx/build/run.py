@@ -153,8 +153,8 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   prompts = build_prompts.make_iterator(c, train_prompts) if "train" in splits else None
   return Run(
       sizes=sizes, texts=texts, methods=methods, prompts=prompts, eval_prompts=main_prompts,
-      eval_sets=eval_sets, init=init, sampling=sampling, outcomes=outcomes, pool=verifier_pool, dialogues=dialogues,
-      judges=judges,
+      eval_sets=eval_sets, init=init, sampling=sampling, outcomes=outcomes, pool=verifier_pool,
+      dialogues=dialogues, judges=judges,
       collect=None if prompts is None else options_lib.read_options(
           collect.Collect, c, prompts=prompts, sizes=sizes, texts=texts, sampling=sampling,
           outcomes=outcomes, pool=verifier_pool, filter_groups=methods.filter_groups,
