@@ -19,7 +19,7 @@ from rlx.learner import hosts, memory, sharding
 from rlx.prompts import iterator, scored_sets
 from rlx.rewards import step_labels
 from rlx.stages import (
-    annotate, collect, columns as columns_lib, dialogue, end_step, judging,
+    annotate, collect, columns as columns_lib, dialogue, end_step, host_fields, judging,
     methods as methods_lib, outcomes as outcomes_lib, passes as passes_lib, place,
     rewards_advantages, sampling as sampling_lib, score, sizes as sizes_lib, texts as texts_lib,
     update_policy, update_prm, update_scorers, update_value)
@@ -240,7 +240,7 @@ def check_cuts(c: keys.Config, shards: int) -> None:
   rows = f"mesh.data x mesh.fsdp = {shards}"
   fits: dict[str, tuple[int, keys.Config]] = {}
   for name in build_methods.list_trained(c):
-    section, key = build_methods.find_trained(c, name), name + ".online" * ("." in name)
+    section, key = build_methods.find_trained(c, name), name + ".online" * host_fields.is_scorer(name)
     n, parts = section.minibatches * shards, section.microbatches
     if most := [m for m in range(parts, 0, -1) if c.prompts.per_step % (n * m) == 0]:
       if most[0] < parts: fits[key] = most[0], section
