@@ -240,7 +240,8 @@ def check_cuts(c: keys.Config, shards: int) -> None:
   rows = f"mesh.data x mesh.fsdp = {shards}"
   fits: dict[str, tuple[int, keys.Config]] = {}
   for name in build_methods.list_trained(c):
-    section, key = build_methods.find_trained(c, name), name + ".online" * host_fields.is_scorer(name)
+    section = build_methods.find_trained(c, name)
+    key = name + ".online" * host_fields.is_scorer(name)
     n, parts = section.minibatches * shards, section.microbatches
     if most := [m for m in range(parts, 0, -1) if c.prompts.per_step % (n * m) == 0]:
       if most[0] < parts: fits[key] = most[0], section
