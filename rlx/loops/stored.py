@@ -512,7 +512,7 @@ def batch(groups: list[list[Completion]], step: int,
   else:
     rollouts = padding.trim(_rollouts(rows, run.texts), sizes.multiple)
     if run.passes.labels is None: return rollouts, verdict_B, arrays
-    ends = label_columns(ids, run)
+    ends = prm_sets.label_columns(run, ids, run.passes.labels)
   names = {"labels_BT": "labels"} | ({"potential_BT": "potentials"} if run.passes.labels == "both"
                                      else {})
   for name, field in names.items():
@@ -531,13 +531,6 @@ def ask(run: build.Run, prompts: Sequence[list[int]],
   return host_fields.ask_rows(
       prompts, completions, run.passes.asked_scorer.question_ids, run.texts.tokenizer,
       run.sizes.prompt_tokens + run.sizes.completion_tokens)
-
-
-def label_columns(completions: Sequence[list[int]], run: build.Run) -> list[list[int]]:
-  """The columns of completions, lists of token ids, that have labels in training."""
-  if run.passes.labels == "outcome": return [[len(x) - 1] * bool(x) for x in completions]
-  if run.passes.labels in step_labels.OF_TOKENS: return [list(range(len(x))) for x in completions]
-  return run.texts.step_columns(list(completions))
 
 
 def _rollouts(rows: list[Completion], texts: texts_lib.Texts) -> records.Rollouts:
