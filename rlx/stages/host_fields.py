@@ -125,10 +125,12 @@ def span_scores_BT(completions: Ids, prompts: Prompts, texts: Sequence[str], rol
                                          verify_lists(verifier, prompts, texts)):
     values = _repeat(values, len(text))
     ends = list(itertools.accumulate(map(len, tokenizer.pieces(ids)), initial=0))
-    if len(values) != len(text) or ends[-1] != len(text): scores_T[:] = np.nan
-    for t, part in enumerate([] if np.isnan(scores_T).any() else itertools.pairwise(ends)):
-      touched = [0.5, *values[slice(*part)]]
-      scores_T[t] = max(touched) + min(touched) - 0.5
+    if len(values) != len(text) or ends[-1] != len(text):
+      scores_T[:] = np.nan
+      continue
+    for t, (start, stop) in enumerate(itertools.pairwise(ends)):
+      touched = np.array([0.5, *values[start:stop]])  # Its extremes are NaN if a number is.
+      scores_T[t] = touched.max() + touched.min() - 0.5
   return scores_BT
 
 
