@@ -118,8 +118,8 @@ def measure(judge: measuring.Judge, rows: Sequence[rated.Rated], own: str | None
   metrics = measure_pairs(judge, rows, own)
   if attacks: metrics |= measure_attacks(judge, rows[:attacks])
   return dict(metrics=metrics, published={
-      name: [dict(value=x, of=what, source=source) for x, what, source in found]
-      for name, found in verifier.PUBLISHED.items()
+      name: [dict(value=x, of=what, source=source) for x, what, source in figures]
+      for name, figures in verifier.PUBLISHED.items()
       if any(key.partition("/")[0] == name for key in metrics)})
 
 
@@ -253,8 +253,9 @@ def measure_gold(judge: measuring.Judge, rows: Sequence[rated.Rated]) -> dict[st
   most = max(map(len, golds))
   sizes = [2**k for k in range(most.bit_length()) if 2**k <= most]
   best = [dict(n=n, kl=overoptimization.compute_best_of_n_kl(n), **{
-      name: _interval(np.array([best_of_n.at_n(by, of, n)[1] for by, of in zip(order, what)]))
-      for name, order, what in (("gold", scores, golds), ("proxy", scores, scores),
+      name: _interval(np.array([best_of_n.at_n(by, value, n)[1]
+                                for by, value in zip(order, values)]))
+      for name, order, values in (("gold", scores, golds), ("proxy", scores, scores),
                                 ("best possible", golds, golds))}) for n in sizes]
   result: dict[str, Any] = dict(metrics=metrics, best_of_n=best)
   if len(sizes) > 2: result["best_of_n_fit"] = overoptimization.fit(

@@ -470,8 +470,9 @@ def is_form(path: str) -> bool:
 
 def _list_members(judges, name, joins=True):
   """The options of the judges that a name stands for."""
-  of = _own(judges, name)["of"]
-  return [_own(judges, member) for member in (of if joins or not of else ()) or [name] * (not of)]
+  own = _own(judges, name)
+  if not own["of"]: return [own]
+  return [_own(judges, member) for member in own["of"]] if joins else []
 
 
 def spell_words(options: Options) -> tuple[str, ...]:

@@ -260,10 +260,10 @@ def _ask_pairs(group: list[dict], both_orders: bool,
       yield records.Dropped(f"judging/pair/{id_}", "pairs with a completion of another pair")
     else:
       taken |= {first["id"], second["id"]}
-      for a, b, of in ((first, second, id_), (second, first, f"{id_}-"))[:1 + both_orders]:
+      for a, b, pair_id in ((first, second, id_), (second, first, f"{id_}-"))[:1 + both_orders]:
         sign = 1 if a["verdict"] > b["verdict"] else -1
         answer, strength = "A" if sign == 1 else "B", max(a["strength"], b["strength"])
-        yield dict(id=of, question=a["question"], answer=answer, kind=answer, judged=dict(
+        yield dict(id=pair_id, question=a["question"], answer=answer, kind=answer, judged=dict(
             a["judged"], other=b["completion"], label=(sign * strength + 3) / 6))
 
 
