@@ -33,6 +33,7 @@ from rlx.prompts import rated
 from rlx.stages import measuring
 
 Metrics = dict[str, dict[str, float]]
+_interval = accuracy.bootstrap_mean  # Of one value per row.
 
 
 def evaluate_judge(config: keys.Config, workdir: str | os.PathLike, *, rows: Any = None,
@@ -317,12 +318,6 @@ def _compare_all(score_G: np.ndarray, gold_G: np.ndarray) -> np.ndarray:
 
 def _winner(p_N: np.ndarray) -> np.ndarray:
   return np.where(np.isnan(p_N), np.nan, (np.sign(p_N - 0.5) + 1) / 2)
-
-
-def _interval(value_P: np.ndarray) -> dict[str, float]:
-  """The mean over rows with a bootstrap interval; NaN is excluded."""
-  value_P = value_P[~np.isnan(value_P)]
-  return accuracy.bootstrap(lambda chosen: float(value_P[chosen].mean()), len(value_P))
 
 
 def _measure_consistency(better_N: np.ndarray, group_N: np.ndarray) -> dict[str, float]:
