@@ -98,9 +98,9 @@ def bootstrap_mean(value_P: npt.ArrayLike) -> dict[str, float]:
     >>> accuracy.bootstrap_mean([1., 1., np.nan])
     {'mean': 1.0, 'low': 1.0, 'high': 1.0, 'prompts': 2}
   """
-  value_P = np.asarray(value_P, float)
-  value_P = value_P[~np.isnan(value_P)]
-  return bootstrap(lambda chosen: float(value_P[chosen].mean()), len(value_P))
+  values = np.asarray(value_P, float)
+  known = values[~np.isnan(values)]
+  return bootstrap(lambda chosen: float(known[chosen].mean()), len(known))
 
 
 def split_by_source(outcome_PG: np.ndarray,
