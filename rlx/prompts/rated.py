@@ -124,7 +124,7 @@ def _read_pair(row: dict, where: str) -> dict[str, Any]:
   asked, counts = None, []
   for side in ("chosen", "rejected"):
     value = row.get(side)
-    listed: Any = value if _is_list(value) and not _is_chat(value) else [value]
+    listed: Any = value if columns.is_list(value) and not _is_chat(value) else [value]
     texts: list[Any] = []
     for x in listed:
       if _is_chat(x): x, asked = _end_of_chat(x, asked, f"{where}: column {side!r}")
@@ -136,14 +136,14 @@ def _read_pair(row: dict, where: str) -> dict[str, Any]:
     counts.append(len(texts))
   models: Any = row.get("models") or [
       *[row.get("chosen_model", "")] * counts[0], *[row.get("rejected_model", "")] * counts[1]]
-  known = models if _is_list(models) and len(models) == len(sides) else [""] * len(sides)
+  known = models if columns.is_list(models) and len(models) == len(sides) else [""] * len(sides)
   return dict(kind="pairs", texts=tuple(sides), gold=(1.0,) * counts[0] + (0.0,) * counts[1],
               models=tuple(map(str, known)), asked=asked)
 
 
 def _read_steps(row: dict, where: str) -> dict[str, Any]:
   steps, label = row["steps"], row.get("label")
-  if not _is_list(steps) or not steps or not all(isinstance(x, str) and x for x in steps):
+  if not columns.is_list(steps) or not steps or not all(isinstance(x, str) and x for x in steps):
     raise ValueError(f"{where}: steps={steps!r:.60}; needed is a list of texts, at least one.")
   if type(label) is not int or not -1 <= label < len(steps):
     raise ValueError(f"{where}: label={label!r:.40}; needed is the index of the first wrong step, "
@@ -155,9 +155,9 @@ def _read_gold(row: dict, where: str) -> dict[str, Any]:
   is_one, gold = "completion" in row, row.get("gold", row.get("verdict"))
   texts: Any = [row["completion"]] if is_one else row["completions"]
   given: Any = [gold] if is_one else gold
-  if not _is_list(texts) or not texts or not all(isinstance(x, str) for x in texts):
+  if not columns.is_list(texts) or not texts or not all(isinstance(x, str) for x in texts):
     raise ValueError(f"{where}: completions={texts!r:.60}; needed is a list of texts.")
-  if (not _is_list(given) or len(given) != len(texts)
+  if (not columns.is_list(given) or len(given) != len(texts)
       or not all(x is None or _is_number(x) and math.isfinite(x) for x in given)):
     raise ValueError(f"{where}: gold={gold!r:.60}; needed is "
                      + ("a number" if is_one else f"a list of {len(texts)} numbers") + ", or null.")
@@ -191,11 +191,7 @@ def _end_of_chat(messages: Sequence, asked: Any, where: str) -> tuple[str, list[
 
 
 def _is_chat(value: Any) -> bool:
-  return _is_list(value) and bool(value) and all(isinstance(x, Mapping) for x in value)
-
-
-def _is_list(value: Any) -> bool:
-  return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+  return columns.is_list(value) and bool(value) and all(isinstance(x, Mapping) for x in value)
 
 
 def _is_number(value: Any) -> bool:
