@@ -27,6 +27,27 @@ def verdict_B(ok_PNV, batch):
   return 1.0 * jnp.all(ok_BT | ~batch.mask_BT, axis=1)
 
 
+def environment_with_judge(key, tree, name_fields):
+  """An environment whose judge of steps is wrong about one in ten of them, drawn anew each time.
+
+  Two of the tokens at every node are right steps.
+
+  Args:
+    name_fields: (scores_BT, batch) -> the fields in which rewards read the judge's verdicts.
+  """
+  keys = jax.random.split(key)
+  ok_PNV = right_steps(keys[0], tree, 2)
+  mistakes = tabular.around(keys[1], 0.1)
+
+  def verify(batch, key, **_):
+    ok_BT = ok_PNV[batch.prompt_B[:, None], batch.nodes_BT, batch.tokens_BT]
+    mistaken_BT = jax.random.bernoulli(key, mistakes, ok_BT.shape)
+    return dict(outcome_B=verdict_B(ok_PNV, batch),
+                **name_fields(1.0 * (ok_BT ^ mistaken_BT), batch))
+
+  return tabular.Environment(verify, tree.means(accuracy=right_leaves(tree, ok_PNV)))
+
+
 def learn_prm(c, ok_PNV, policy, batch, group, rate):
   """Returns the parameters of an implicit PRM that starts as the policy, after 200 steps of Adam.
 

@@ -5,8 +5,6 @@ ten of them, drawn anew each time.
 The check measures the accuracy over training: CAPO, with penalties for wrong steps in
 addition to the outcome, less GRPO with the outcome alone.
 """
-import jax
-
 from configs.papers import capo
 from experiments.claims.environments import steps, tabular
 
@@ -17,17 +15,8 @@ TREE = tabular.Tree(prompts=8, vocab=4, length=4)
 
 
 def environment(key):
-  keys = jax.random.split(key)
-  ok_PNV = steps.right_steps(keys[0], TREE, 2)
-  mistakes = tabular.around(keys[1], 0.1)
-
-  def verify(batch, key, **_):
-    ok_BT = ok_PNV[batch.prompt_B[:, None], batch.nodes_BT, batch.tokens_BT]
-    mistaken_BT = jax.random.bernoulli(key, mistakes, ok_BT.shape)
-    return dict(outcome_B=steps.verdict_B(ok_PNV, batch),
-                step_scores_BT=1.0 * (ok_BT ^ mistaken_BT), step_ends_BT=batch.mask_BT)
-
-  return tabular.Environment(verify, TREE.means(accuracy=steps.right_leaves(TREE, ok_PNV)))
+  return steps.environment_with_judge(key, TREE, lambda scores_BT, batch: dict(
+      step_scores_BT=scores_BT, step_ends_BT=batch.mask_BT))
 
 
 def arms():
