@@ -85,22 +85,22 @@ def step_scores(verdicts, rollouts, tokens):
 
 
 def test_spans_of_characters_are_scores_of_the_tokens_that_they_touch():
-  """The tokens ab, c and EOS, de; -, . and + are 0, 1/2 and 1."""
+  """The tokens ab, c and EOS, de; -, ., + and ? are 0, 1/2, 1, unknown."""
   pieces = {(1, 2, 3): ["ab", "c", ""], (4,): ["de"], (): []}
   tokens = types.SimpleNamespace(pieces=lambda ids: pieces[tuple(ids)])
   rollouts, texts = types.SimpleNamespace(sampler_logps_BT=np.zeros((6, 4))), ["abc"] * 3 + [
       "de", "abc", ""]
-  read = dict(zip("-.+", (0, .5, 1)))
-  verdicts = [[read[x] for x in signs] for signs in (".+-", "+-.", "...", "-+", "..", "")]
+  read = dict(zip("-.+?", (0, .5, 1, nan)))
+  verdicts = [[read[x] for x in signs] for signs in (".+-", "+?.", "...", "-+", "..", "")]
   verdicts[2] = 0.0  # Its verifier fails: of all characters.
   got_BT = host_fields.span_scores_BT(
       [[1, 2, 3]] * 3 + [[4], [1, 2, 3], []], None, texts, rollouts, tokens, lambda *_: verdicts,
       verifier="spans")
   np.testing.assert_array_equal(got_BT, [
-      [1, 0, .5, 0], [.5, .5, .5, 0], [0, 0, .5, 0], [.5, 0, 0, 0], [nan] * 4, [0] * 4])
+      [1, 0, .5, 0], [nan, .5, .5, 0], [0, 0, .5, 0], [.5, 0, 0, 0], [nan] * 4, [0] * 4])
   batch = records.Batch(3, action_BT=np.ones((6, 4), bool), outcome_B=np.zeros(6),
                         span_scores_BT=got_BT)
-  assert batch.learn_B.tolist() == [True] * 4 + [False, True]
+  assert batch.learn_B.tolist() == [True, False, True, True, False, True]
   drawn_BT = np.arange(4) < np.array([[3], [3], [3], [1], [3], [0]])
   np.testing.assert_array_equal(
       steps.spans(got_BT, drawn_BT, drawn_BT & batch.learn_BT),

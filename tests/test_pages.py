@@ -10,6 +10,7 @@ import pathlib
 import re
 import runpy
 import shlex
+import shutil
 import sys
 import types
 
@@ -112,7 +113,10 @@ def shrink(c):
 def folder(tmp_path_factory, chat_model):
   """A folder with what the pages speak of: a model, rows, finished cells of grids, adapters."""
   folder = tmp_path_factory.mktemp("pages")
-  for name in ("configs", "experiments"): (folder / name).symlink_to(ROOT / name)
+  (folder / "configs").symlink_to(ROOT / "configs")
+  # A copy: some commands write a record there.
+  shutil.copytree(ROOT / "experiments", folder / "experiments",
+                  ignore=shutil.ignore_patterns("__pycache__"))
   (folder / "model").symlink_to(chat_model)
   write = lambda name, rows: (folder / name).write_text("".join(json.dumps(r) + "\n" for r in rows))
   for name in ("rows.jsonl", "other.jsonl"): write(name, test_bases.GSM8K)

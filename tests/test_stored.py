@@ -47,6 +47,13 @@ def test_reads_texts_as_token_ids(run, tmp_path):
                                                  run.texts)) == 40
 
 
+def test_a_dialogue_has_the_text_of_its_tokens(run, tmp_path):
+  ids = run.texts.tokenizer.encode("7;2")
+  x, = stored.read(_file(tmp_path, dict(prompt_ids=ids, segments=[["action", ids]], verdict=1)),
+                   run.texts)
+  assert (x.row["completion"], x.ids, x.prompt) == ("7;2", ids, ids)
+
+
 def test_a_published_set_drops_what_it_cannot_use_and_says_so(run, tmp_path, capsys):
   rated = lambda text, rating: dict(prompt="4M7m2=", response=text, helpfulness=rating)
   path = _file(tmp_path, rated("7", 4), rated("1", None), rated("2", None), rated("3;" * 20, 1))
@@ -84,6 +91,8 @@ def test_a_pair_and_a_list_are_groups_of_their_own(run, tmp_path):
     (_row(spans=[[0, 9, 1]]), ":1: spans=.*: ends of at most the length of the completion, 5"),
     (dict(prompt="4M7=", completions=["7"], verdicts=[1, 0]), ":1: `completions` and `verdicts` ar"),
     (_row(segments=[["observation", [3]]]), ":1: segments=.*: a list of .action or observation"),
+    (dict(segments=[["action", [3]]], verdict=1), r":1 has \['segments', 'verdict'\]; needed are"),
+    (dict(messages="4M7=", verdict=1), ":1: messages='4M7=': a list of chat messages"),
     (_row(margin="much"), ":1: margin='much': a number"),
     (dict(chosen=[dict(role="user", content="?")], rejected="7"),
      ":1: a pair without a reply at the end"),

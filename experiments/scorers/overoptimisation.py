@@ -321,9 +321,8 @@ def _cells(known, rates):
               for arm, (_, _, of_seed) in of_arms(known, rates).items()}
   def cell(name, arm, less=None):
     seeds = sorted(measured[arm].keys() & measured[less or arm].keys())
-    x = np.array([measured[arm][s][name] - (measured[less][s][name] if less else 0) for s in seeds])
-    return "{mean:.3f} [{low:.3f}, {high:.3f}]".format(
-        **accuracy.bootstrap(lambda i: float(x[i].mean()), len(x)))
+    return "{mean:.3f} [{low:.3f}, {high:.3f}]".format(**accuracy.bootstrap_mean([
+        measured[arm][s][name] - (measured[less][s][name] if less else 0) for s in seeds]))
   return cell
 
 

@@ -22,11 +22,11 @@ def list_judges(c: keys.Config) -> dict[str, Any]:
   """
   judges = dict(c.verifier.judge.to_dict(), key=rng.secret(c.seed, "judge"),
                 step_separator=c.rollouts.step_separator,
-                named={name: own.to_dict() for name, own in sorted(c.verifier.judges.items())})
+                named={name: part.to_dict() for name, part in sorted(c.verifier.judges.items())})
   for options in (judges, *judges["named"].values()):
-    own = judges | options
-    if own["cache"] and own["model"] and not own["url"] and not own["function"]:
-      options["weights"] = _digest(own["model"])
+    full = judges | options
+    if full["cache"] and full["model"] and not full["url"] and not full["function"]:
+      options["weights"] = _digest(full["model"])
   return judges
 
 
@@ -70,28 +70,28 @@ def judges_of(c: keys.Config, models: Mapping[str, tuple[transformer.DecoderConf
     ValueError: a model reads fewer tokens.
   """
   local, paths = {}, list_models(c)
-  for section, own in list_in_process(c).items():
-    name = own["model"] if own["model"] in judge.OF_RUN else paths[own["model"]]
+  for section, part in list_in_process(c).items():
+    name = part["model"] if part["model"] in judge.OF_RUN else paths[part["model"]]
     config, _ = models[name if name in models else "policy"]
-    parts = list_tokens(c, section)
-    if config.max_positions is not None and sum(parts.values()) > config.max_positions:
-      raise ValueError(f"{' + '.join(f'{key}={n}' for key, n in parts.items())}: {own['model']!r} "
-                       f"supports at most {config.max_positions} positions "
+    tokens = list_tokens(c, section)
+    if config.max_positions is not None and sum(tokens.values()) > config.max_positions:
+      raise ValueError(f"{' + '.join(f'{key}={n}' for key, n in tokens.items())}: "
+                       f"{part['model']!r} supports at most {config.max_positions} positions "
                        "(max_position_embeddings).")
     shards = sharding.row_shards(mesh)
-    rows = -(-own["concurrent"] // shards) * shards
+    rows = -(-part["concurrent"] // shards) * shards
     own_tokenizer = (tokenizer if name in judge.OF_RUN else
-                     weights.load_tokenizer(hub.folder(own["model"])))
+                     weights.load_tokenizer(hub.folder(part["model"])))
     assert own_tokenizer is not None
     own_texts = texts_lib.Texts(
         tokenizer=own_tokenizer, stops=(), step_separator=None, answer="", thoughts=(),
         template=templates.chat if own_tokenizer.hf.chat_template else templates.plain,
-        prompt_tokens=own["prompt_tokens"], completion_tokens=own["max_tokens"])
-    local[judging.key_of(own)] = judging.LocalJudge(name, sampling_lib.Sampler(
+        prompt_tokens=part["prompt_tokens"], completion_tokens=part["max_tokens"])
+    local[judging.key_of(part)] = judging.LocalJudge(name, sampling_lib.Sampler(
         config=config, texts=own_texts, mesh=mesh, chunk=options.sizes.chunk, prompts=rows, group=1,
-        rule=dict(temperature=own["temperature"]), max_tokens=own["max_tokens"],
+        rule=dict(temperature=part["temperature"]), max_tokens=part["max_tokens"],
         slots=sampling_lib.most_rows(options, own_texts, config, mesh, bytes_free, rows, 1,
-                                     own["max_tokens"])))
+                                     part["max_tokens"])))
   return judging.Judges(local, c.seed) if local else None
 
 
@@ -103,7 +103,7 @@ def verifiers_of(c: keys.Config, judges: judging.Judges | None) -> dict[str, jud
   Raises:
     ValueError: several processes would not ask the models the same.
   """
-  made, given = {}, list_judges(c)
+  verifiers, given = {}, list_judges(c)
   for name in ("", *given["named"]):
     if not (members := judge.find_in_process(given, name)): continue
     section = f"verifier.judges.{name}" if name else "verifier.judge"
@@ -114,9 +114,9 @@ def verifiers_of(c: keys.Config, judges: judging.Judges | None) -> dict[str, jud
       raise ValueError(f"{section}.cache: None for a judge in process, in a run of several "
                        "processes.")
     for form in judge.FORMS:
-      made[f"judge.{form}/{name}" if name else f"judge.{form}"] = judge.InProcess(
+      verifiers[f"judge.{form}/{name}" if name else f"judge.{form}"] = judge.InProcess(
           form, None if judges is None else judges.send)
-  return made
+  return verifiers
 
 
 def check_requests(judges: judging.Judges | None, given: Mapping[str, Any],
@@ -129,10 +129,10 @@ def check_requests(judges: judging.Judges | None, given: Mapping[str, Any],
   Raises:
     ValueError: one line with the first problem.
   """
-  for path, of_path in prompts.items():
-    if judges is None or not of_path or not judge.is_form(path): continue
+  for path, asked in prompts.items():
+    if judges is None or not asked or not judge.is_form(path): continue
     for options in judge.find_in_process(given, path.partition("/")[2]):
-      if (shortest := judge.request_of_longest(path, of_path, options)) is None: continue
+      if (shortest := judge.request_of_longest(path, asked, options)) is None: continue
       request, options = shortest
       try:
         judges.encode(request, options)

@@ -125,8 +125,7 @@ def _config_of_run(folder: str) -> Any:
       if isinstance(value, dict) and key in section: fill(section[key], value)
       else: section[key] = tuple(value) if isinstance(value, list) else value
   config = base.get_config()
-  with config.unlocked(): fill(
-      config, keys.rename_sections(run_folder.read_config(folder)))
+  with config.unlocked(): fill(config, keys.rename_sections(run_folder.read_config(folder)))
   return config
 
 

@@ -251,9 +251,9 @@ def trace_programs(run: run_lib.Run, state: records.TrainState) -> Iterator[Prog
     for part, (traced, held, beside) in run.sampling.trace(name, params).items():
       full = f"{label}, {part}" if name == "hand-over" else part + label
       yield Program(term, full, traced, held, beside, chunk)
-  for own in run.judges.local.values() if run.judges else ():
-    params, label = state.join_params(own.params), f", judge {own.params}"
-    for part, (traced, held, beside) in own.trace(params).items():
+  for judge in run.judges.local.values() if run.judges else ():
+    params, label = state.join_params(judge.params), f", judge {judge.params}"
+    for part, (traced, held, beside) in judge.trace(params).items():
       yield Program(_JUDGING, part + label, traced, held, beside, chunk)
   yield from trace_steps(run, state)
 

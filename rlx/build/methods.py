@@ -81,7 +81,7 @@ def list_updated(c: keys.Config) -> list[str]:
 
 def find_trained(c: keys.Config, name: str) -> keys.Config:
   """How the model of a section learns: c[name], or scorers.NAME.online with its defaults."""
-  if not name.startswith(host_fields.SCORERS): return c[name]
+  if not host_fields.is_scorer(name): return c[name]
   online = keys.base.named_section("scorers").online
   online.update(c.scorers[name.removeprefix(host_fields.SCORERS)].get("online", {}))
   return online

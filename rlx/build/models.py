@@ -10,7 +10,7 @@ from rlx.core import records, rng
 from rlx.io import hub, tokenizer as tokenizer_io, weights
 from rlx.learner import hosts, sharding
 from rlx.models import decode_kernel, lora, transformer, value
-from rlx.stages import methods as methods_lib, passes as passes_lib
+from rlx.stages import host_fields, methods as methods_lib, passes as passes_lib
 
 Model = tuple[transformer.DecoderConfig, records.Params, tokenizer_io.Tokenizer]
 
@@ -22,21 +22,22 @@ def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding
 
   There are also the models of `list_frozen` and `judges.list_models`.
   """
-  made = jax.eval_shape if shapes else lambda fn, *args: fn(*args)
+  compute = jax.eval_shape if shapes else lambda fn, *args: fn(*args)
   config, base, tokenizer = load_sampled(c, c.model.path, mesh, shapes)
   sharding.check(base, mesh)
   adapted = lambda config, path: adapt_to_mesh(choose_attention(c, config, mesh, path), mesh)
   params, frozen = base, None
   if c.lora.rank:
     config = dataclasses.replace(config, lora_scale=c.lora.alpha / c.lora.rank)
-    params = made(lambda base: lora.init(base, rng.key(c.seed, "lora"), rank=c.lora.rank,
-                                         targets=tuple(c.lora.targets)), base)
-    frozen = made(lambda base: freeze(base, c.model.frozen_dtype), base)
+    params = compute(lambda base: lora.init(base, rng.key(c.seed, "lora"), rank=c.lora.rank,
+                                            targets=tuple(c.lora.targets)), base)
+    frozen = compute(lambda base: freeze(base, c.model.frozen_dtype), base)
   models = dict.fromkeys(("policy", "prm", "value"), (config, params))
   others = list_frozen(c, methods)
   if methods.needs("prm_logps_BT") and c.prm.path is not None:
     others = {"prm": c.prm.path, **others}
-  if c.value.path is not None and c.value.path not in others: others["value"] = c.value.path
+  shares_scorer = host_fields.is_scorer(c.value.path)
+  if c.value.path is not None and not shares_scorer: others["value"] = c.value.path
   for name, path in others.items():
     own_config, own, own_tokenizer = load_model(c, path, shapes, f"{name}.path")
     if own_tokenizer.vocabulary != tokenizer.vocabulary:
@@ -45,21 +46,21 @@ def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding
     if methods.needs(f"{name}_all_logps_BTV") and own_config.vocab_size != config.vocab_size:
       raise ValueError(
           f"{name}.path={path!r}: its table has {own_config.vocab_size} rows, that of "
-          f"model.path={c.model.path!r} {config.vocab_size}; {_OF_DRAWN[name]} compares drawn "
+          f"model.path={c.model.path!r} {config.vocab_size}; {_DRAWN_ONLY[name]} compares drawn "
           "tokens only, which both have.")
-    if name.startswith("scorers."): check_scorer(c, name, own_config, own_tokenizer, tokenizer)
+    if host_fields.is_scorer(name): check_scorer(c, name, own_config, own_tokenizer, tokenizer)
     models[name] = adapted(own_config, path), own
   models |= load_judges(c, mesh, shapes)
   if c.train_scorer.labels is not None and c.train_scorer.head != "yes_no":
     kind, (own_config, own) = c.train_scorer.head, models["prm"]
     models["prm"] = dataclasses.replace(
         own_config, score_head=kind, outputs=value.count_outputs(kind, c.train_scorer.heads)), own
-  if c.value.path in others: models["value"] = models[c.value.path]
+  if shares_scorer: models["value"] = models[c.value.path]
   return models, frozen, tokenizer
 
 
-# What does not need whole distributions of a model.
-_OF_DRAWN = dict(prm="the loss policy.ppo_clip", teacher="the reward implicit.teacher")
+# {section of a model: a method that reads it at drawn tokens only}, in place of one of all tokens.
+_DRAWN_ONLY = dict(prm="the loss policy.ppo_clip", teacher="the reward implicit.teacher")
 
 
 def load_judges(c: keys.Config, mesh: jax.sharding.Mesh, shapes: bool = False

@@ -19,7 +19,7 @@ from rlx.learner import hosts, memory, sharding
 from rlx.prompts import iterator, scored_sets
 from rlx.rewards import step_labels
 from rlx.stages import (
-    annotate, collect, columns as columns_lib, dialogue, end_step, judging,
+    annotate, collect, columns as columns_lib, dialogue, end_step, host_fields, judging,
     methods as methods_lib, outcomes as outcomes_lib, passes as passes_lib, place,
     rewards_advantages, sampling as sampling_lib, score, sizes as sizes_lib, texts as texts_lib,
     update_policy, update_prm, update_scorers, update_value)
@@ -118,32 +118,28 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   texts, dialogues = build_prompts.texts_and_dialogues(c, tokenizer)
   tokenizer = texts.tokenizer  # With the variables of its chat template.
   train_prompts, eval_prompts = build_prompts.load_and_check_prompts(c, sizes.draw, texts, splits)
+  all_prompts = train_prompts + eval_prompts
   main_prompts, eval_sets = build_prompts.split_sets(c, eval_prompts)
   # A batch has no more rows than there are prompts.
   fit = lambda prompts, shards=sharding.row_shards(mesh): min(
       c.eval.batch, -(-len(prompts) // shards) * shards) if prompts else c.eval.batch
   sizes = dataclasses.replace(sizes, eval_batch=fit(main_prompts))
-  for line in validation.find_toy_numbers(c, texts, train_prompts + eval_prompts, learns):
+  for line in validation.find_toy_numbers(c, texts, all_prompts, learns):
     logging.warning("%s.", line)
-  if dialogues: dialogues.start(tokenizer, (train_prompts + eval_prompts)[0])
+  if dialogues: dialogues.start(tokenizer, all_prompts[0])
   optimizers = {name: updates.optimizer_of(c, name)
                 for name in ("learner", "prm", "value", *build_methods.list_updated(c))}
   init = build_state.initial_state_of(c, methods, mesh, optimizers, models, frozen, sizes)
   # All processes must use the same value; the first one records it.
   limit = (recorded or {}).get("device_bytes") or hosts.gather(memory.device_bytes(mesh))[0]
   bytes_free = None if limit is None else limit - memory.tree_bytes(init.shapes())
-  options = sampling_options(c, sizes, {name: fit(some) for name, some in eval_sets.items()})
+  options = sampling_options(c, sizes, {name: fit(prompts) for name, prompts in eval_sets.items()})
   sampling = sampling_lib.make_sampling(options, texts, configs["policy"], mesh, device_bytes=limit,
                                         dialogues=dialogues, bytes_free=bytes_free)
   judges = build_judges.judges_of(c, models, tokenizer, options, mesh, bytes_free)
-  verifier_pool = build_verifiers.pool_of(c, train_prompts + eval_prompts, judges)
-  build_verifiers.check_prompts(c, train_prompts + eval_prompts)
-  verifiers = outcomes_lib.Verifiers(verifier_pool, c.verifier.step_rewards, c.verifier.by_item,
-                                     judges)
-  outcomes = outcomes_lib.Outcomes(
-      texts, build_verifiers.prompt_rows_of(c, methods, tokenizer, verifier_pool,
-                                            train_prompts + eval_prompts),
-      verifiers, build_verifiers.readers_of(c, methods))
+  verifier_pool = build_verifiers.pool_of(c, all_prompts, judges)
+  build_verifiers.check_prompts(c, all_prompts)
+  outcomes = build_verifiers.outcomes_of(c, methods, texts, verifier_pool, judges, all_prompts)
   stages = updates.device_stages(c, methods, configs, mesh, optimizers,
                                  scorers=build_models.scorers_of(c, tokenizer),
                                  asked=build_models.find_asked_scorer(c, tokenizer),
@@ -152,14 +148,13 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   filtering, selecting = (plan_lib.plan_filter(c, methods, key) if is_policy else []
                           for key in (plan_lib.FILTER_GROUPS, plan_lib.SELECT_COMPLETIONS))
   columns = columns_of(c, planned, build_verifiers.resources_of(
-      c, planned, texts, verifiers, train_prompts), texts=texts, outcomes=outcomes,
+      c, planned, texts, outcomes.verifiers, train_prompts), texts=texts, outcomes=outcomes,
                        sampling=sampling, passes=stages["passes"])
   prompts = build_prompts.make_iterator(c, train_prompts) if "train" in splits else None
   return Run(
       sizes=sizes, texts=texts, methods=methods, prompts=prompts, eval_prompts=main_prompts,
-      eval_sets=eval_sets,
-      init=init, sampling=sampling, outcomes=outcomes, pool=verifier_pool, dialogues=dialogues,
-      judges=judges,
+      eval_sets=eval_sets, init=init, sampling=sampling, outcomes=outcomes, pool=verifier_pool,
+      dialogues=dialogues, judges=judges,
       collect=None if prompts is None else options_lib.read_options(
           collect.Collect, c, prompts=prompts, sizes=sizes, texts=texts, sampling=sampling,
           outcomes=outcomes, pool=verifier_pool, filter_groups=methods.filter_groups,
@@ -245,7 +240,8 @@ def check_cuts(c: keys.Config, shards: int) -> None:
   rows = f"mesh.data x mesh.fsdp = {shards}"
   fits: dict[str, tuple[int, keys.Config]] = {}
   for name in build_methods.list_trained(c):
-    section, key = build_methods.find_trained(c, name), name + ".online" * ("." in name)
+    section = build_methods.find_trained(c, name)
+    key = name + ".online" * host_fields.is_scorer(name)
     n, parts = section.minibatches * shards, section.microbatches
     if most := [m for m in range(parts, 0, -1) if c.prompts.per_step % (n * m) == 0]:
       if most[0] < parts: fits[key] = most[0], section

@@ -12,7 +12,7 @@ from rlx.core import records
 from rlx.core.options import key
 from rlx.learner import optimizer, sharding
 from rlx.models import transformer, value as value_model
-from rlx.stages import methods as methods_lib, sizes as sizes_lib
+from rlx.stages import host_fields, methods as methods_lib, sizes as sizes_lib
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -74,12 +74,12 @@ class InitialState:
       if self.prm_order == "none": del parts["prm_opt"]
       if self.prm_reference == "self":
         parts["prm_reference"] = self._copy(build_models.freeze(prm, self.frozen_dtype))
-    learning = [name for name in self.optimizers if name in params and "." in name]
+    learning = {
+        name: self._make_trained(name, name, value_model.init(self.configs[name], params[name]))
+        for name in self.optimizers if host_fields.is_scorer(name)}
     if learning:
-      made = [self._make_trained(name, name, value_model.init(self.configs[name], params[name]))
-              for name in learning]
-      parts["scorers"] = {name: x[name] for name, x in zip(learning, made)}
-      parts["scorers_opt"] = {name: x[f"{name}_opt"] for name, x in zip(learning, made)}
+      parts["scorers"] = {name: trained[name] for name, trained in learning.items()}
+      parts["scorers_opt"] = {name: trained[f"{name}_opt"] for name, trained in learning.items()}
     if loaded := {name: x for name, x in params.items()
                   if name not in ("policy", "prm", "value", *learning)}:
       parts["frozen_models"] = {name: self._copy(build_models.freeze(x, self.frozen_dtype))

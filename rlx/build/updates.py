@@ -36,15 +36,14 @@ def device_stages(c: keys.Config, methods: methods_lib.Methods,
   statistics, old_statistics = plan_lib.find_statistics(c, methods)
   passes = options_lib.read_options(
       passes_lib.Options, c, mesh=mesh, models=models, scorers=scorers or {}, beta=methods.prm_beta,
-      statistics=old_statistics,
-      head_parts=None if c.train_scorer.labels is None else c.prm.microbatches,
-      labels=c.train_scorer.labels, asked_scorer=asked)
+      statistics=old_statistics, asked_scorer=asked)
+  model_of = {name: "policy" if name == "learner" else name for name in optimizers}
   learners = {name: learner_lib.Learner(
-      name={"learner": "policy"}.get(name, name), optimizer=optimizers[name],
-      config=models[{"learner": "policy"}.get(name, name)], mesh=mesh, group=c.rollouts.per_prompt,
+      name=model, optimizer=optimizers[name], config=models[model], mesh=mesh,
+      group=c.rollouts.per_prompt,
       **{key: build_methods.find_trained(c, name)[key]
          for key in ("epochs", "minibatches", "microbatches")},
-      seed=c.seed, offload=c.offload_optimizers) for name in optimizers}
+      seed=c.seed, offload=c.offload_optimizers) for name, model in model_of.items()}
   return dict(
       planned=planned, passes=passes,
       score=score.Score(scored, plan_lib.field_options(c, scored), passes),

@@ -385,8 +385,8 @@ def _check_steps(c: keys.Config, methods: methods_lib.Methods) -> None:
   if needing: _refuse(c, "rollouts.step_separator", f"{needing[0]} needs it")
 
 
-# Of a loss of losses/reward_model.py: arguments of these heads alone.
-_READS = {"spreads_N": "spread", "chosen_spread_N": "spread", "chosen_NK": "mixture"}
+# {argument of a loss of losses/reward_model.py: the head that alone gives it}.
+_HEADS = {"spreads_N": "spread", "chosen_spread_N": "spread", "chosen_NK": "mixture"}
 
 
 def _check_head(c: keys.Config) -> None:
@@ -404,7 +404,7 @@ def _check_head(c: keys.Config) -> None:
     _refuse(c, "train_scorer.balanced", f"False with {named}")
   if part.margins and "margin_N" not in taken:
     _refuse(c, "train_scorer.margins", f"False with {named}")
-  wanted = next((head for name, head in _READS.items() if name in taken), None)
+  wanted = next((head for name, head in _HEADS.items() if name in taken), None)
   if wanted and part.head != wanted: _refuse(c, "train_scorer.head", f"{wanted} with {named}")
   if part.head in ("spread", "mixture") and wanted != part.head:
     losses = dict(spread="gaussian or .uncertain_bradley_terry", mixture="mixture")[part.head]

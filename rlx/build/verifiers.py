@@ -60,6 +60,15 @@ def pool_of(c: keys.Config, prompts: Sequence[records.Prompt],
   return verifiers
 
 
+def outcomes_of(c: keys.Config, methods: methods_lib.Methods, texts: texts_lib.Texts,
+                pool_: pool.Pool, judges: judging.Judges | None,
+                prompts: Sequence[records.Prompt]) -> outcomes.Outcomes:
+  """The Outcomes of a run. Raises as `prompt_rows_of`."""
+  verifiers = outcomes.Verifiers(pool_, c.verifier.step_rewards, c.verifier.by_item, judges)
+  return outcomes.Outcomes(texts, prompt_rows_of(c, methods, texts.tokenizer, pool_, prompts),
+                           verifiers, readers_of(c, methods))
+
+
 def prompt_rows_of(c: keys.Config, methods: methods_lib.Methods, tokenizer: tokenizer_io.Tokenizer,
                    pool_: pool.Pool, prompts: Sequence[records.Prompt]) -> outcomes.PromptRows:
   """The PromptRows of a run.

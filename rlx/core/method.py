@@ -88,9 +88,7 @@ def method(fn=None, *, unmasked=(), whole={}, state={}, **facts):
     before |= make_state({name: x for name, x in state.items() if name not in before},
                          call.arguments, sizes)
     call.arguments.update(before)
-    masks = {fields.axes_of(name): x for name, x in arrays.items()
-             if re.match("(learn|valid|mask)_", name)}
-    if "PG" in masks: masks.setdefault("B", masks["PG"].reshape(-1))
+    masks = _find_masks(arrays)
     for name, x in arrays.items():
       if name in unmasked or name in state or not jnp.issubdtype(x.dtype, jnp.floating): continue
       for letters, mask in masks.items():
@@ -98,8 +96,7 @@ def method(fn=None, *, unmasked=(), whole={}, state={}, **facts):
       call.arguments[name] = x
     for name, statistic in whole.items():
       if call.arguments[name] is None:
-        call.arguments[name] = statistic(**{
-            p: call.arguments[p] for p in inspect.signature(statistic).parameters})
+        call.arguments[name] = _call_by_name(statistic, call.arguments)
     result = fn(*call.args, **call.kwargs)
     after = ()
     if state: *result, after = _split_state(fn.__name__, result, before)
@@ -110,6 +107,19 @@ def method(fn=None, *, unmasked=(), whole={}, state={}, **facts):
 
   vars(check_and_call).update(facts, whole=whole, initial_state=state)
   return check_and_call
+
+
+def _find_masks(arrays):
+  """{axis letters: mask} of the arguments that say which rows, tokens, ... are valid."""
+  masks = {fields.axes_of(name): x for name, x in arrays.items()
+           if re.match("(learn|valid|mask)_", name)}
+  if "PG" in masks: masks.setdefault("B", masks["PG"].reshape(-1))
+  return masks
+
+
+def _call_by_name(fn, arguments):
+  """`fn` of those of the arguments that it has parameters for."""
+  return fn(**{name: arguments[name] for name in inspect.signature(fn).parameters})
 
 
 def _select(x, mask):
@@ -130,19 +140,18 @@ def make_state(state: Mapping[str, Any], options: Mapping[str, Any],
   Raises:
     ValueError: an axis has no size, or the value does not fit the axes.
   """
-  made = {}
+  initial = {}
   for name, value in state.items():
-    if callable(value):
-      value = value(**{p: options[p] for p in inspect.signature(value).parameters})
+    if callable(value): value = _call_by_name(value, options)
     x = np.asarray(value, getattr(value, "dtype", np.float32))
     shape: Any = tuple(sizes.get(letter) for letter in fields.axes_of(name))
     try:
-      made[name] = np.broadcast_to(x, shape if fields.axes_of(name) else x.shape).astype(
+      initial[name] = np.broadcast_to(x, shape if fields.axes_of(name) else x.shape).astype(
           jax.dtypes.canonicalize_dtype(x.dtype))
     except (TypeError, ValueError):
       raise ValueError(f"name: its state {name} starts with an array of shape {x.shape}; its axes "
                        f"have the sizes {shape}, None if it is not known.") from None
-  return made
+  return initial
 
 
 def _split_state(name, result, before):

@@ -26,6 +26,8 @@ FINISH = ("length", "eos", "stop", "environment")
 # said. "unknown" (a verifier could not tell) and "empty" (no token was drawn) follow from other
 # fields and are never in excluded_B: they are only counted.
 EXCLUDED = ("", "unknown", "empty", "filtered", "thinned", "not_drawn", "stored")
+# What verifiers say beside the verdict; a row with an unknown number, NaN, does not learn.
+_JUDGED = ("scores_BE", "items_BI", "span_scores_BT", "step_rewards_BTZ")
 
 
 def _numpy_of(x):
@@ -208,14 +210,8 @@ class Batch:
     """Rows that give a gradient or a baseline: all verdicts known, not empty, not excluded."""
     xp = _numpy_of(self.action_BT)
     learn_B = ~xp.isnan(self.outcome_B) & xp.any(self.action_BT, axis=1)
-    if "scores_BE" in self.columns:
-      learn_B = learn_B & ~xp.any(xp.isnan(self.scores_BE), axis=1)
-    if "items_BI" in self.columns:
-      learn_B = learn_B & ~xp.any(xp.isnan(self.items_BI), axis=1)
-    if "span_scores_BT" in self.columns:
-      learn_B = learn_B & ~xp.any(xp.isnan(self.span_scores_BT), axis=1)
-    if "step_rewards_BTZ" in self.columns:
-      learn_B = learn_B & ~xp.any(xp.isnan(self.step_rewards_BTZ), axis=(1, 2))
+    for x in (self.columns[name] for name in _JUDGED if name in self.columns):
+      learn_B = learn_B & ~xp.any(xp.isnan(x), axis=tuple(range(1, x.ndim)))
     return learn_B & (self.excluded_B == 0) if "excluded_B" in self.columns else learn_B
 
   @property

@@ -97,13 +97,14 @@ def split_metrics(result):
 
 
 def split(result):
-  """Returns (value, metrics, state) for the result of a method, which may end with the value.
+  """Returns (value, metrics, state) for the result of a method: the value alone, or a tuple of the
+  first two or of all three; what is not in it is {}.
 
   Metrics are {name: scalar, [B] or [B, T]}; the mean of an array is logged. State is {name: next
   value} of what the method keeps between steps.
   """
-  value, metrics, state, *_ = (*result, {}, {}) if isinstance(result, tuple) else (result, {}, {})
-  return value, metrics, state
+  parts = result if isinstance(result, tuple) else (result,)
+  return (*parts, {}, {})[:3]
 
 
 def bind(stage, spec, key=None, n_given=None):

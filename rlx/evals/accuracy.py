@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import jax
 import numpy as np
+import numpy.typing as npt
 from jax import Array
 
 from rlx.core import records
@@ -88,6 +89,18 @@ def bootstrap(statistic: Callable[[np.ndarray], float], count: int, *,
   values = values[~np.isnan(values)]
   low, high = np.quantile(values, [0.025, 0.975]).tolist() if len(values) else (math.nan,) * 2
   return dict(mean=float(statistic(np.arange(count))), low=low, high=high, prompts=count)
+
+
+def bootstrap_mean(value_P: npt.ArrayLike) -> dict[str, float]:
+  """The mean of one value per prompt, as `bootstrap`; prompts with NaN are excluded.
+
+  Example:
+    >>> accuracy.bootstrap_mean([1., 1., np.nan])
+    {'mean': 1.0, 'low': 1.0, 'high': 1.0, 'prompts': 2}
+  """
+  values = np.asarray(value_P, float)
+  known = values[~np.isnan(values)]
+  return bootstrap(lambda chosen: float(known[chosen].mean()), len(known))
 
 
 def split_by_source(outcome_PG: np.ndarray,

@@ -50,11 +50,10 @@ def text_metrics(outcome_PG: np.ndarray, answers: list[str | None], finish_B: np
   by_prompt = lambda x_B: np.asarray(x_B, float).reshape(outcome_PG.shape)
   length_PG = by_prompt(length_B)
   mean = lambda part_PG: float(length_PG[part_PG].mean()) if part_PG.any() else float("nan")
-  mean_P = length_PG.mean(axis=1)
   return {
       "no_answer": accuracy.interval(by_prompt([a is None for a in answers])),
       "truncated": accuracy.interval(by_prompt(
           np.asarray(finish_B) == records.FINISH.index("length"))),
-      "length": accuracy.bootstrap(lambda p: mean_P[p].mean(), len(mean_P)) | dict(
+      "length": accuracy.bootstrap_mean(length_PG.mean(axis=1)) | dict(
           quantiles=dict(zip(map(str, QUANTILES), np.quantile(length_B, QUANTILES).tolist())),
           right=mean(outcome_PG > 0.5), wrong=mean(outcome_PG <= 0.5))}

@@ -43,9 +43,9 @@ def measure(stated_PG: Sequence[Sequence[str | None]], label_P: Sequence[str],
   question_of_P = np.array([place[question] for question in question_P])
   right_PG = np.array([[x == label for x in row] for row, label in zip(stated_PG, labels_P)], float)
 
-  def interval(value_P: np.ndarray, of: Callable) -> dict[str, float]:
+  def interval(value_P: np.ndarray, average: Callable) -> dict[str, float]:
     def statistic(chosen: np.ndarray) -> float:
-      return of(value_P, np.bincount(chosen, minlength=len(questions))[question_of_P])
+      return average(value_P, np.bincount(chosen, minlength=len(questions))[question_of_P])
     return accuracy.bootstrap(statistic, len(questions))
 
   def weigh(value_P: np.ndarray, weight_P: np.ndarray) -> float:
@@ -55,21 +55,22 @@ def measure(stated_PG: Sequence[Sequence[str | None]], label_P: Sequence[str],
     return float(np.mean([weigh(value_P, weight_P * (labels_P == x)) for x in np.unique(labels_P)]))
 
   means = {"accuracy": weigh, "balanced": balance}
-  made = {name: interval(right_PG.mean(axis=1), of) for name, of in means.items()}
+  metrics = {name: interval(right_PG.mean(axis=1), average)
+             for name, average in means.items()}
   for label in np.unique(labels_P):
-    made[f"label/{label}"] = interval(right_PG.mean(axis=1), lambda value_P, weight_P: weigh(
+    metrics[f"label/{label}"] = interval(right_PG.mean(axis=1), lambda value_P, weight_P: weigh(
         value_P, weight_P * (labels_P == label)))  # pylint: disable=cell-var-from-loop
   none_P = np.mean([[x is None for x in row] for row in stated_PG], axis=1)
-  made["no_verdict"] = interval(none_P, weigh)
+  metrics["no_verdict"] = interval(none_P, weigh)
   for k in [2**i for i in range(right_PG.shape[1].bit_length()) if 2**i <= right_PG.shape[1]]:
     vote_P = np.array([pass_at_k.maj_at_k(row, right_G, k)
                        for row, right_G in zip(stated_PG, right_PG)])
-    made |= {f"{name}@{k}": interval(vote_P, of) for name, of in means.items()}
+    metrics |= {f"{name}@{k}": interval(vote_P, average) for name, average in means.items()}
   for name, p_P in (p_yes or {}).items():
     sign_P = np.sign(np.nan_to_num(np.asarray(p_P, float), nan=0.5) - 0.5)
     right_P = (1 + np.where(labels_P == yes, sign_P, -sign_P)) / 2
-    made |= {f"{name}/{key}": interval(right_P, of) for key, of in means.items()}
-  return made
+    metrics |= {f"{name}/{key}": interval(right_P, average) for key, average in means.items()}
+  return metrics
 
 
 def knockout(count: int, wins: Callable[[int, int], float]) -> int:

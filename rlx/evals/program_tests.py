@@ -83,10 +83,5 @@ def average_suites(suites: Sequence[dict[str, float]]) -> dict[str, dict[str, fl
     >>> got["verifier_accuracy"]["mean"], got["accepted"]["prompts"]
     (0.5, 0)
   """
-  made = {}
-  for name in suites[0] if suites else ():
-    value_P = np.array([suite[name] for suite in suites], float)
-    value_P = value_P[~np.isnan(value_P)]
-    mean = lambda chosen: float(value_P[chosen].mean())  # pylint: disable=cell-var-from-loop
-    made[name] = accuracy.bootstrap(mean, len(value_P))
-  return made
+  return {name: accuracy.bootstrap_mean([suite[name] for suite in suites])
+          for name in (suites[0] if suites else ())}

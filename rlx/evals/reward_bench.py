@@ -70,9 +70,9 @@ def score_subsets_2(scores: Mapping[str, float]) -> dict[str, float]:
     {'score': 0.5}
   """
   by_name = {name.lower(): x for name, x in scores.items()}
-  found = [by_name[name.lower()] for name in SUBSETS_2 if name.lower() in by_name]
-  if len(found) < 2: return {}
-  return dict(score=float(np.mean(found)) if len(found) == len(SUBSETS_2) else math.nan)
+  known = [by_name[name.lower()] for name in SUBSETS_2 if name.lower() in by_name]
+  if len(known) < 2: return {}
+  return dict(score=float(np.mean(known)) if len(known) == len(SUBSETS_2) else math.nan)
 
 
 Scores = Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]]

@@ -146,6 +146,7 @@ def draw_judging(path: str | pathlib.Path, result: Mapping[str, Any]) -> bool:
   return True
 
 
+_HEIGHT = 2.6  # Of a plot, in inches.
 _BIASES = ("order", "length", "format", "own")
 
 
@@ -176,15 +177,19 @@ def _plots_of_judging(result):
            if all(math.isfinite(x[end]) for end in ("mean", "low", "high"))]
   biases = [(name, x) for name, x in known if name in _BIASES]
   others = [(name, x) for name, x in known if name not in _BIASES]
-  plots, curve = {}, functools.partial(functools.partial, lines)
-  for title, some, zero in (("measures", others, 0.5), ("biases", biases, 0.0)):
-    if some: plots[title] = (functools.partial(bars, shown=some, zero=zero),
-                             max(2.6, 0.19 * len(some) + 0.6))
+  plots = {}
+  for title, shown, zero in (("measures", others, 0.5), ("biases", biases, 0.0)):
+    if shown: plots[title] = (functools.partial(bars, shown=shown, zero=zero),
+                              max(_HEIGHT, 0.19 * len(shown) + 0.6))
   if len(result.get("best_of_n", ())) > 1:
-    plots["best of n"] = curve(key="best_of_n", x_key="n", label="n"), 2.6
-  if result.get("kl"): plots["scores along KL"] = curve(key="kl", x_key="kl", label="KL, nats"), 2.6
-  if result.get("reliability"): plots["calibration"] = functools.partial(
-      _plot_reliability, bins=result["reliability"], what="score"), 2.6
+    plots["best of n"] = (
+        functools.partial(lines, key="best_of_n", x_key="n", label="n"), _HEIGHT)
+  if result.get("kl"):
+    plots["scores along KL"] = (
+        functools.partial(lines, key="kl", x_key="kl", label="KL, nats"), _HEIGHT)
+  if result.get("reliability"):
+    plots["calibration"] = (functools.partial(
+        _plot_reliability, bins=result["reliability"], what="score"), _HEIGHT)
   return plots
 
 
@@ -229,7 +234,7 @@ def _figure(file, rows=1, columns=1, *, save=dict(dpi=100), **options):
   plt.close(figure)
 
 
-def _svg(name, plot, height=2.6):
+def _svg(name, plot, height=_HEIGHT):
   """The SVG element of one axis for a page: text stays text, black is the colour of the page.
 
   Args:

@@ -112,7 +112,7 @@ def summary(workdir: str | pathlib.Path) -> dict:
                   for when in ("before", "after") for k in ("mean", "low", "high")]
     if all(map(_is_number, numbers)): return value
   except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
-    pass
+    pass  # Something else is in the file, which is said below.
   raise ValueError(f"{path}: this is no summary of a run.")
 
 
@@ -138,7 +138,7 @@ def judging(workdir: str | pathlib.Path) -> dict | None:
     if any(set(x) != set(points[0]) for points in (best, kl) for x in points): raise ValueError
     numbers += [x[k] for x in bins for k in (
         "low_edge", "high_edge", "n", "prompts", "predicted", "right", "low", "high")]
-    beside = [x for found in value.get("published", {}).values() for x in found]
+    beside = [x for figures in value.get("published", {}).values() for x in figures]
     numbers += [x["value"] for x in beside] + [value["count"]]
     texts = [value["judged"], value["rows"], value["kind"],
              *(x[k] for x in beside for k in ("of", "source"))]
@@ -147,7 +147,7 @@ def judging(workdir: str | pathlib.Path) -> dict | None:
     if (all(map(_is_number, numbers)) and all(isinstance(x, str) for x in texts)
         and all(map(is_fit, fits))): return value
   except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
-    pass
+    pass  # Something else is in the file, which is said below.
   raise ValueError(f"{path}: this is nothing that rlx evaluate wrote about a scorer or judge.")
 
 

@@ -62,11 +62,16 @@ def print_suite(metrics: dict[str, dict]) -> None:
       for name, x in metrics.items()], width=120)
 
 
+def format_published(figure: dict) -> str:
+  """A figure of a paper (evals/verifier.py) as a text."""
+  return f"{figure['value']:.3f}: {figure['of']} ({figure['source']})"
+
+
 def print_judging(result: dict) -> None:
   """Prints what was measured of a scorer or judge: a table of metrics, with what papers measured of
   other ones beside, then best of n and the curve along KL."""
-  beside = {name: "; ".join(f"{x['value']:.3f}: {x['of']} ({x['source']})" for x in found)
-            for name, found in result.get("published", {}).items()}
+  beside = {name: "; ".join(map(format_published, figures))
+            for name, figures in result.get("published", {}).items()}
   print(f"{result['judged']}: {result['count']} rows of {result['rows']}")
   print_table(["", "95% interval", "rows"] + ["published, of others"] * bool(beside), [
       [name, format_interval(x), x["prompts"]] + [beside.get(name, "")] * bool(beside)

@@ -25,6 +25,7 @@ from rlx.core import records
 from rlx.evals import accuracy, best_of_n, reward_model, step_errors
 from rlx.io import rows as io_rows
 from rlx.learner import hosts
+from rlx.rewards import step_labels
 from rlx.rollouts import padding, trajectories
 from rlx.stages import host_fields, passes as passes_lib, texts as texts_lib
 from rlx.verifiers import steps as verifier_steps
@@ -129,7 +130,7 @@ def score(run: build.Run, state: records.TrainState, prompts: Sequence[list[int]
     segments: of completions that are episodes, as of `trajectories.rows`; empty for others.
   """
   n, size = len(prompts), run.sizes.rows
-  parts_of = [list(x) or [("action", list(ids))] for x, ids in zip(
+  rows = [list(x) or [("action", list(ids))] for x, ids in zip(
       segments or [()] * n, completions)]
   multiple = run.sizes.bucket
   longest = [-(-max(map(len, x)) // multiple) * multiple for x in (prompts, completions)]
@@ -137,10 +138,18 @@ def score(run: build.Run, state: records.TrainState, prompts: Sequence[list[int]
   for chosen in padding.batches(range(n), size):  # Repeated rows fill the last part.
     take = lambda x: [x[i] for i in chosen]  # pylint: disable=cell-var-from-loop
     rollouts = trajectories.rows(
-        take(prompts), take(parts_of), width=longest[1], pad_id=run.texts.tokenizer.pad_id,
+        take(prompts), take(rows), width=longest[1], pad_id=run.texts.tokenizer.pad_id,
         prompt_width=padding.bucket(max(map(len, take(prompts))), longest[0]))
     parts.append(step_rewards(run, state, rollouts, columns and take(columns)))
   return {k: best_of_n.stack([part[k] for part in parts])[:n] for k in parts[0]}
+
+
+def label_columns(run: build.Run, completions: Sequence[list[int]],
+                  labels: str | None) -> list[list[int]]:
+  """The columns of completions, lists of token ids, that have labels, see train_scorer.labels."""
+  if labels == "outcome": return [[len(x) - 1] * bool(x) for x in completions]
+  if labels in step_labels.OF_TOKENS: return [list(range(len(x))) for x in completions]
+  return run.texts.step_columns(list(completions))
 
 
 def step_rewards(run: build.Run, state: records.TrainState, rollouts: records.Rollouts,
@@ -161,17 +170,14 @@ def step_rewards(run: build.Run, state: records.TrainState, rollouts: records.Ro
     {variant: steps_BJ}, NaN where a row has fewer than J steps.
   """
   rollouts, labels, asked = rollouts.rows(), run.passes.labels, run.passes.asked_scorer
-  len_B = rollouts.completion_len_B
-  if columns is None:
-    columns = ([[int(n) - 1] * int(n > 0) for n in len_B] if labels in ("outcome", "prefixes") else
-               [list(range(int(n))) for n in len_B] if labels == "spans" else
-               run.texts.step_columns(padding.completions(rollouts)))
-  has_head = run.passes.head_parts is not None
+  if columns is None:  # The value of the longest prefix is the score of the completion.
+    columns = label_columns(run, padding.completions(rollouts),
+                            "outcome" if labels == "prefixes" else labels)
+  has_head = labels is not None
   if asked is not None:
-    x, ids = rollouts.prompt_width, padding.completions(rollouts)
-    prompts = [row[x - n:x].tolist() for row, n in zip(rollouts.tokens_BS, rollouts.prompt_len_B)]
-    rollouts = host_fields.ask_rows(prompts, ids, asked.question_ids, run.texts.tokenizer,
-                                    rollouts.tokens_BS.shape[1])
+    ids = padding.completions(rollouts)
+    rollouts = host_fields.ask_rows(host_fields.prompt_ids(rollouts), ids, asked.question_ids,
+                                    run.texts.tokenizer, rollouts.tokens_BS.shape[1])
     columns = [[0] * bool(row) for row in ids]
   elif has_head: rollouts = padding.append(rollouts, 0)
   passes = passes_lib.make_passes(run.passes, state, rollouts)

@@ -96,7 +96,7 @@ def iteration(run: build.Run, state: records.TrainState, host: host_state.HostSt
   assert run.collect is not None
   collected, metrics = run.collect(state, host, step, clock)    # completions with verdicts
   annotated = run.annotate(state, collected)                    # on the host: texts, steps, scores
-  metrics |= run.pool.take_usage()                              # of the evaluation before, too
+  metrics |= run.pool.take_usage()                              # those of an evaluation, too
   clock.lap("verify")
   placed = run.score(state, run.place(annotated))               # references, values
   clock.lap("score", placed.batch)

@@ -74,8 +74,8 @@ def sample(path: str | os.PathLike, run: build.Run, state: records.TrainState,
     verifier: verifier of steps that `label` is computed with; None leaves it out.
   """
   def make(start: int, stop: int) -> list[dict]:
-    some = prompts[start // group:stop // group]
-    asked = [some[i % len(some)] for i in range(batch)]
+    these = prompts[start // group:stop // group]
+    asked = [these[i % len(these)] for i in range(batch)]
     rollouts = hosts.fetch(draw(
         state.join_params("policy"), asked, rng.key(run.passes.seed, stream)))
     outcome_B = run.outcomes(asked, rollouts).ravel()
@@ -129,25 +129,25 @@ def label(path: str | os.PathLike, run: build.Run, state: records.TrainState,
     value: dict[tuple[int, int], float | None] = {}
     tokens: dict[int, int] = {}
     for at in range(0, len(after), size):
-      some = after[at:at + size]
-      wins_PG, length_P = continue_from(some)
-      for (i, column), wins_G, length in zip(some, wins_PG, length_P):
+      starts = after[at:at + size]
+      wins_PG, length_P = continue_from(starts)
+      for (i, column), wins_G, length in zip(starts, wins_PG, length_P):
         value[i, column] = _number(_mean(wins_G))
         tokens[i] = tokens.get(i, 0) + int(length)
     rows = []
     for i, (x, columns) in enumerate(zip(completions[start:stop], ends), start):
-      own: dict = dict(start=value[first[x.group], _START]) if with_start else {}
+      new: dict = dict(start=value[first[x.group], _START]) if with_start else {}
       if "values" not in x.row:
-        own["values"] = [*(value[i, column] for column in columns[:-1]), _number(x.verdict)]
-      rows.append(x.row | own | dict(
+        new["values"] = [*(value[i, column] for column in columns[:-1]), _number(x.verdict)]
+      rows.append(x.row | new | dict(
           sampled=x.row.get("sampled", len(x.ids)) + tokens.get(i, 0)))
     return rows
 
-  def continue_from(some: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
-    asked = [some[i % len(some)] for i in range(size)]
-    starts = [completions[i].ids[:column + 1] for i, column in asked]
+  def continue_from(starts: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    asked = [starts[i % len(starts)] for i in range(size)]
+    begun = [completions[i].ids[:column + 1] for i, column in asked]
     tokens_PX, length_P = padding.pad_left(
-        [completions[i].prompt + ids for (i, _), ids in zip(asked, starts)], width,
+        [completions[i].prompt + ids for (i, _), ids in zip(asked, begun)], width,
         run.texts.tokenizer.pad_id)
     number_P = np.array([rng.number(
         f"{completions[i].group}/start" if column == _START else f"{i}/{column}")
@@ -156,9 +156,10 @@ def label(path: str | os.PathLike, run: build.Run, state: records.TrainState,
         state.join_params("policy"),
         *sharding.place_rows((tokens_PX, length_P, number_P), run.passes.mesh),
         rng.key(run.passes.seed, "values")))
-    texts = [run.texts.tokenizer.decode(starts[b // k] + ids)
-             for b, ids in enumerate(padding.completions(rollouts)[:len(some) * k])]
-    wins_PG = run.pool.verify([prompts[i] for i, _ in some for _ in range(k)], texts).reshape(-1, k)
+    texts = [run.texts.tokenizer.decode(begun[b // k] + ids)
+             for b, ids in enumerate(padding.completions(rollouts)[:len(starts) * k])]
+    wins_PG = run.pool.verify(
+        [prompts[i] for i, _ in starts for _ in range(k)], texts).reshape(-1, k)
     run.pool.check(run.annotate.max_error_rate)
     return wins_PG, rollouts.completion_len_B.reshape(-1, k).sum(axis=1)
 
@@ -181,14 +182,14 @@ def read(path: str | os.PathLike, texts: texts_lib.Texts) -> list[Completion]:
   is_public = scored_sets.split_name(str(path)) is not None
   if not is_public and not pathlib.Path(path).is_file():
     raise ValueError(f"train_scorer: no file {path}.")
-  found: Iterator[tuple[str, scored_sets.Read]] = (
+  entries: Iterator[tuple[str, scored_sets.Read]] = (
       scored_sets.read(str(path), lambda source: io_rows.rows(source, None, _KEY),
                        texts.step_separator, _KEY) if is_public else
       ((f"{path}:{i}", [row]) for i, row in io_rows.read_lines(pathlib.Path(path))))
   completions, dropped = [], collections.Counter[str]()
-  for i, (where, made) in enumerate(found, 1):
-    if isinstance(made, str): dropped[made] += 1
-    for row in made if isinstance(made, list) else ():
+  for i, (where, entry) in enumerate(entries, 1):
+    if isinstance(entry, str): dropped[entry] += 1
+    for row in entry if isinstance(entry, list) else ():
       try:
         completions += [_read_one(x, where, texts) for x in _split(i, row, where)]
       except _Long as e:
@@ -224,6 +225,7 @@ def _read_one(row: dict, where: str, texts: texts_lib.Texts) -> Completion:
   for key, n, most in (("prompts.max_tokens", len(prompt_ids), texts.prompt_tokens),
                        ("rollouts.max_tokens", len(ids), texts.completion_tokens)):
     if not 0 < n <= most: raise _Long(where, key, n, most)
+  if "completion" not in row: row = row | dict(completion=texts.tokenizer.decode(ids))
   return Completion(row, prompt_ids, ids, group=str(row.get("group", prompt)),
                     segments=tuple(segments) if len(segments) > 1 else (),
                     verdict=math.nan if row["verdict"] is None else float(row["verdict"]))
@@ -233,6 +235,9 @@ def _encode(row: dict, where: str, texts: texts_lib.Texts
             ) -> tuple[str, list[int], list[tuple[str, list[int]]]]:
   """(prompt, its ids, segments) of a row whose other fields are valid."""
   is_dialogue, prompt = "segments" in row or "messages" in row, row.get("prompt")
+  if is_dialogue and not {"messages", "prompt_ids"} & row.keys() and not isinstance(prompt, str):
+    raise ValueError(f"{where} has {sorted(row)}; needed are `segments` with `prompt_ids`, or with "
+                     "a text `prompt`.")
   if not is_dialogue:
     if prompt is None and "question" in row: prompt = texts.prompt(_ask(row["question"], where))
     if not isinstance(prompt, str) or not isinstance(row.get("completion"), str):
@@ -299,6 +304,7 @@ _ALLOWED = {  # field -> the values that are valid
     "spans": ranges.Kind("a list of [start, end, label], in order, with labels from 0 to 1",
                          lambda x: _is_list_of_spans(x)),
     "prompt_ids": _IDS,
+    "messages": ranges.Kind("a list of chat messages", lambda x: isinstance(x, list)),
     "segments": ranges.Kind("a list of [action or observation, token ids] that begins and ends "
                             "with an action", lambda x: _is_list_of_segments(x)),
     "group": ranges.Kind("a text or a whole number", lambda x: isinstance(x, str | int))}
@@ -343,16 +349,16 @@ def label_prefixes(completions: list[Completion]) -> list[Completion]:
 
   Source: TVM, Lee et al. 2024, arXiv:2407.12863.
   """
-  made = []
+  labelled = []
   for group in group_completions([x for x in completions if not math.isnan(x.verdict)]):
     width = max(len(x.ids) for x in group)
     tokens_BT, len_B = padding.pad_right([x.ids for x in group], width, 0)
     values_BT = prefixes.values(
         tokens_BT, np.arange(width)[None] < len_B[:, None],
         np.array([[x.verdict for x in group]], np.float32), np.ones((1, len(group)), bool))
-    made += [dataclasses.replace(x, labels=tuple(values_T[:len(x.ids)].tolist()))
+    labelled += [dataclasses.replace(x, labels=tuple(values_T[:len(x.ids)].tolist()))
              for x, values_T in zip(group, np.asarray(values_BT))]
-  return made
+  return labelled
 
 
 def label_spans(completions: list[Completion], texts: texts_lib.Texts) -> list[Completion]:
@@ -360,14 +366,14 @@ def label_spans(completions: list[Completion], texts: texts_lib.Texts) -> list[C
 
   Source: labels of tokens from edits, Xu et al. 2024, arXiv:2406.02756 (from memory, unverified).
   """
-  made = []
+  labelled = []
   for x in completions:
     length_T = np.array([len(piece) for piece in texts.tokenizer.pieces(x.ids)])
     end_T, labels_T = np.cumsum(length_T), np.full(len(x.ids), np.nan)
     for start, end, label in x.row.get("spans", ()):
       labels_T[(start < end_T) & (end_T <= end) & (length_T > 0)] = label
-    made.append(dataclasses.replace(x, labels=tuple(labels_T.tolist())))
-  return [x for x in made if not np.isnan(x.labels).all()]
+    labelled.append(dataclasses.replace(x, labels=tuple(labels_T.tolist())))
+  return [x for x in labelled if not np.isnan(x.labels).all()]
 
 
 def label_both(completions: list[Completion], texts: texts_lib.Texts) -> list[Completion]:
@@ -376,7 +382,7 @@ def label_both(completions: list[Completion], texts: texts_lib.Texts) -> list[Co
 
   Source: DuaShepherd, Wu et al. 2025, arXiv:2506.17533 (from memory, unverified).
   """
-  made = []
+  labelled = []
   for x, columns_J in zip(completions, texts.step_columns([x.ids for x in completions])):
     n, error, values_J = len(columns_J), x.row.get("label"), x.row.get("values")
     if values_J is not None and len(values_J) != max(n, 1):
@@ -384,9 +390,9 @@ def label_both(completions: list[Completion], texts: texts_lib.Texts) -> list[Co
                        f"for {n} steps.")
     if error is None and values_J is None: continue
     right_J = [math.nan if error is None else float(error < 0 or j < error) for j in range(n)]
-    made.append(dataclasses.replace(x, labels=tuple(right_J), potentials=tuple(
+    labelled.append(dataclasses.replace(x, labels=tuple(right_J), potentials=tuple(
         [math.nan if v is None else v for v in values_J or [None] * n])))
-  return made
+  return labelled
 
 
 def _merge(completions: list[Completion], seed: int) -> list[Completion]:
@@ -428,12 +434,12 @@ def add_labels(completions: list[Completion], texts: texts_lib.Texts,
   start_B = jnp.asarray([x.row["start"] for x in completions]) if reads_start else None
   labels_BJ = np.asarray(step_labels.from_values(
       jnp.asarray(values_BJ), jnp.asarray(~np.isnan(values_BJ)), start_B, kind=kind))
-  made = []
+  labelled = []
   for x, labels_J in zip(completions, labels_BJ):
     labels = labels_J[:len(x.row["values"])].tolist()
     if "merged" in x.row: labels.insert(x.row["merged"], math.nan)
-    made.append(dataclasses.replace(x, labels=tuple(labels)))
-  return made
+    labelled.append(dataclasses.replace(x, labels=tuple(labels)))
+  return labelled
 
 
 def label_outcomes(completions: list[Completion]) -> list[Completion]:
@@ -506,7 +512,7 @@ def batch(groups: list[list[Completion]], step: int,
   else:
     rollouts = padding.trim(_rollouts(rows, run.texts), sizes.multiple)
     if run.passes.labels is None: return rollouts, verdict_B, arrays
-    ends = label_columns(ids, run)
+    ends = prm_sets.label_columns(run, ids, run.passes.labels)
   names = {"labels_BT": "labels"} | ({"potential_BT": "potentials"} if run.passes.labels == "both"
                                      else {})
   for name, field in names.items():
@@ -525,13 +531,6 @@ def ask(run: build.Run, prompts: Sequence[list[int]],
   return host_fields.ask_rows(
       prompts, completions, run.passes.asked_scorer.question_ids, run.texts.tokenizer,
       run.sizes.prompt_tokens + run.sizes.completion_tokens)
-
-
-def label_columns(completions: Sequence[list[int]], run: build.Run) -> list[list[int]]:
-  """The columns of completions, lists of token ids, that have labels in training."""
-  if run.passes.labels == "outcome": return [[len(x) - 1] * bool(x) for x in completions]
-  if run.passes.labels in step_labels.OF_TOKENS: return [list(range(len(x))) for x in completions]
-  return run.texts.step_columns(list(completions))
 
 
 def _rollouts(rows: list[Completion], texts: texts_lib.Texts) -> records.Rollouts:

@@ -130,7 +130,7 @@ def save_scorer(run: build.Run, s: session.Session, options: Options) -> None:
 def _place(run: build.Run, state: records.TrainState, annotated: annotate.Annotated,
            columns: dict[str, np.ndarray]) -> place.Placed:
   """The batch on the mesh: with log-probs, or with labels for a head."""
-  if run.passes.head_parts is None: return run.score(state, run.place(annotated))
+  if run.passes.labels is None: return run.score(state, run.place(annotated))
   batch = annotated.batch.replace(**columns)
   placed = run.place(dataclasses.replace(annotated, batch=batch))
   return placed.append(0) if run.passes.asked_scorer is None else placed

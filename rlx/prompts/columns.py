@@ -56,7 +56,7 @@ def read_question(value: Any, where: str) -> tuple[str, tuple[dict, ...]]:
       raise ValueError(f"{where}: {value!r:.60} is the text of a list of chat messages; the list "
                        "itself is needed, as in a .jsonl or .parquet file.")
     return value, ()
-  if not _is_list(value):
+  if not is_list(value):
     raise ValueError(f"{where}: {value!r:.60} is neither a text nor a list of chat messages"
                      f"{_inside(value)}.")
   messages = read_messages(value, where)
@@ -67,7 +67,7 @@ def read_question(value: Any, where: str) -> tuple[str, tuple[dict, ...]]:
 
 def read_messages(value: Any, where: str) -> tuple[dict, ...]:
   """The chat messages of a list, of whatever roles. Raises as `read_question`."""
-  if not _is_list(value) or not len(value):
+  if not is_list(value) or not len(value):
     raise ValueError(f"{where}: {value!r:.60} is no list of chat messages.")
   return tuple(_read_message(m, f"{where}: message {i}") for i, m in enumerate(value))
 
@@ -81,7 +81,7 @@ def read_answers(value: Any, where: str) -> tuple[str, ...]:
   Raises:
     ValueError: there is none, or one is neither a text nor a number.
   """
-  values = list(value) if _is_list(value) else [value]
+  values = list(value) if is_list(value) else [value]
   if not values or any(map(is_missing, values)):
     raise ValueError(f"{where}: there is no answer.")
   for x in values:
@@ -103,7 +103,7 @@ def read_tools(value: Any, where: str) -> tuple[dict, ...]:
     tools = json.loads(value) if isinstance(value, str) else value
   except ValueError:
     tools = None
-  if not _is_list(tools) or not all(isinstance(tool, Mapping) for tool in tools):
+  if not is_list(tools) or not all(isinstance(tool, Mapping) for tool in tools):
     raise ValueError(f"{where}: {value!r:.60} is no list of tools, which are objects.")
   return tuple(_drop_none(tool) for tool in tools)
 
@@ -130,6 +130,11 @@ def is_missing(value: Any) -> bool:
   return value is None or value != value or isinstance(value, str) and not value.strip()
 
 
+def is_list(value: Any) -> bool:
+  """Whether a value is a list or the like, and no text."""
+  return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
 def _read_message(message, where):
   if not isinstance(message, Mapping): raise ValueError(f"{where}: {message!r:.60} is no object.")
   message = _drop_none(message)
@@ -139,7 +144,7 @@ def _read_message(message, where):
   if message.get("role") not in ROLES:
     raise ValueError(f"{where}: role={message.get('role')!r:.60}; one of {ROLES}, with a content.")
   content = message.get("content", "" if "tool_calls" in message else None)
-  parts = content if _is_list(content) else [dict(type="text", text=content)]
+  parts = content if is_list(content) else [dict(type="text", text=content)]
   for part in parts:
     kind = part.get("type") if isinstance(part, Mapping) else part
     if kind != "text": raise ValueError(f"{where}: a part of type {kind!r:.60}; only text is read.")
@@ -148,13 +153,9 @@ def _read_message(message, where):
   return message | dict(content="".join(part["text"] for part in parts))
 
 
-def _is_list(value):
-  return isinstance(value, Sequence) and not isinstance(value, str | bytes)
-
-
 def _drop_none(value):
   """Without the null fields that a table puts where other rows have a value."""
-  if _is_list(value): return [_drop_none(x) for x in value]
+  if is_list(value): return [_drop_none(x) for x in value]
   if not isinstance(value, Mapping): return value
   return {k: _drop_none(x) for k, x in value.items() if x is not None}
 

@@ -32,7 +32,9 @@ from rlx.prompts import columns
 
 _ASKED = ("prompt", "problem", "question", "input")
 _PROCESS_BENCH = re.compile(r"(gsm8k|math|olympiadbench|omnimath)-\d+")
-KINDS = ("pairs", "steps", "gold")
+# {kind of a row: what it has}.
+SHOWN = dict(pairs="`chosen` and `rejected`", steps="`steps` and `label`",
+             gold="completions with `gold`")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -40,7 +42,7 @@ class Rated:
   """A prompt with completions whose worth is known.
 
   Attributes:
-    kind: one of KINDS.
+    kind: one of SHOWN.
     texts: the completions; of `steps` the steps of one.
     gold: how good each text is, of pairs 1 or 0; NaN is unknown. () of steps.
     label: of steps, the index of the first wrong one, -1 if there is none.
@@ -90,10 +92,6 @@ def read(rows: Iterable[Mapping[str, Any]], renamed: Mapping[str, str] | None = 
   return _group(read_)
 
 
-SHOWN = dict(pairs="`chosen` and `rejected`", steps="`steps` and `label`",
-              gold="completions with `gold`")
-
-
 def _read_row(row: dict, where: str) -> Rated:
   read_kind = next((fn for key, fn in (("chosen", _read_pair), ("steps", _read_steps),
                                        ("completions", _read_gold), ("completion", _read_gold))
@@ -101,8 +99,8 @@ def _read_row(row: dict, where: str) -> Rated:
   if read_kind is None:
     raise ValueError(f"{where} has {sorted(row)!s:.200}; needed are `chosen` and `rejected`, "
                      "`steps` and `label`, or `completions` and `gold`.")
-  own = read_kind(row, where)
-  asked = own.pop("asked", None) or next((row[k] for k in _ASKED if k in row), None)
+  fields = read_kind(row, where)
+  asked = fields.pop("asked", None) or next((row[k] for k in _ASKED if k in row), None)
   text, messages = columns.read_question(asked, f"{where}: column 'prompt'")
   meta = {key: row[key] for key in ("items",) if key in row}
   if "completion" in row and "prompt" in row and not messages: meta["is_rendered"] = True
@@ -111,22 +109,22 @@ def _read_row(row: dict, where: str) -> Rated:
   kl = row.get("kl")
   if kl is not None and (not _is_number(kl) or not 0 <= kl < math.inf):
     raise ValueError(f"{where}: kl={kl!r:.40}; a number from 0, or null.")
-  name = own.pop("group", None) or str(row.get("id", ""))
+  name = fields.pop("group", None) or str(row.get("id", ""))
   in_id = _PROCESS_BENCH.fullmatch(name)
   return Rated(
       where=where, id=name, kl=kl, prompt=records.Prompt(
           where, text, messages=messages, answer=answers[0] if answers else "", meta=meta,
           answers=answers if len(answers) > 1 else ()),
       subset=str(row.get("subset", in_id[1] if in_id else "")),
-      paraphrase=str(row["paraphrase"]) if "paraphrase" in row else None, **own)
+      paraphrase=str(row["paraphrase"]) if "paraphrase" in row else None, **fields)
 
 
 def _read_pair(row: dict, where: str) -> dict[str, Any]:
   sides: list[str] = []
-  asked, n = None, []
+  asked, counts = None, []
   for side in ("chosen", "rejected"):
     value = row.get(side)
-    listed: Any = value if _is_list(value) and not _is_chat(value) else [value]
+    listed: Any = value if columns.is_list(value) and not _is_chat(value) else [value]
     texts: list[Any] = []
     for x in listed:
       if _is_chat(x): x, asked = _end_of_chat(x, asked, f"{where}: column {side!r}")
@@ -135,17 +133,17 @@ def _read_pair(row: dict, where: str) -> dict[str, Any]:
       raise ValueError(f"{where}: {side}={value!r:.60}; needed is a text, a chat that ends with "
                        "the assistant's turn, or a list of texts.")
     sides += texts
-    n.append(len(texts))
+    counts.append(len(texts))
   models: Any = row.get("models") or [
-      *[row.get("chosen_model", "")] * n[0], *[row.get("rejected_model", "")] * n[1]]
-  known = models if _is_list(models) and len(models) == len(sides) else [""] * len(sides)
-  return dict(kind="pairs", texts=tuple(sides), gold=(1.0,) * n[0] + (0.0,) * n[1],
+      *[row.get("chosen_model", "")] * counts[0], *[row.get("rejected_model", "")] * counts[1]]
+  known = models if columns.is_list(models) and len(models) == len(sides) else [""] * len(sides)
+  return dict(kind="pairs", texts=tuple(sides), gold=(1.0,) * counts[0] + (0.0,) * counts[1],
               models=tuple(map(str, known)), asked=asked)
 
 
 def _read_steps(row: dict, where: str) -> dict[str, Any]:
   steps, label = row["steps"], row.get("label")
-  if not _is_list(steps) or not steps or not all(isinstance(x, str) and x for x in steps):
+  if not columns.is_list(steps) or not steps or not all(isinstance(x, str) and x for x in steps):
     raise ValueError(f"{where}: steps={steps!r:.60}; needed is a list of texts, at least one.")
   if type(label) is not int or not -1 <= label < len(steps):
     raise ValueError(f"{where}: label={label!r:.40}; needed is the index of the first wrong step, "
@@ -157,9 +155,9 @@ def _read_gold(row: dict, where: str) -> dict[str, Any]:
   is_one, gold = "completion" in row, row.get("gold", row.get("verdict"))
   texts: Any = [row["completion"]] if is_one else row["completions"]
   given: Any = [gold] if is_one else gold
-  if not _is_list(texts) or not texts or not all(isinstance(x, str) for x in texts):
+  if not columns.is_list(texts) or not texts or not all(isinstance(x, str) for x in texts):
     raise ValueError(f"{where}: completions={texts!r:.60}; needed is a list of texts.")
-  if (not _is_list(given) or len(given) != len(texts)
+  if (not columns.is_list(given) or len(given) != len(texts)
       or not all(x is None or _is_number(x) and math.isfinite(x) for x in given)):
     raise ValueError(f"{where}: gold={gold!r:.60}; needed is "
                      + ("a number" if is_one else f"a list of {len(texts)} numbers") + ", or null.")
@@ -183,22 +181,17 @@ def _end_of_chat(messages: Sequence, asked: Any, where: str) -> tuple[str, list[
   Args:
     asked: the turns before that of another completion, which are the same; None: not known.
   """
-  first = dict(role="user", content="of the column prompt")
-  *before, last = columns.read_question([first, *messages], where)[1]
+  *before, last = columns.read_messages(messages, where)
   if last["role"] != "assistant":
     raise ValueError(f"{where}: its last message is of the role {last['role']}; needed is the "
                      "assistant's.")
-  if asked is not None and before[1:] not in ([], asked):
+  if asked is not None and before not in ([], asked):
     raise ValueError(f"{where}: the turns before the last one differ from those of `chosen`.")
-  return last["content"], before[1:] or asked
+  return last["content"], before or asked
 
 
 def _is_chat(value: Any) -> bool:
-  return _is_list(value) and bool(value) and all(isinstance(x, Mapping) for x in value)
-
-
-def _is_list(value: Any) -> bool:
-  return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+  return columns.is_list(value) and bool(value) and all(isinstance(x, Mapping) for x in value)
 
 
 def _is_number(value: Any) -> bool:

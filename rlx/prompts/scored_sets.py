@@ -217,10 +217,10 @@ def _read_prm800k(row, where, *, separator):
   label, steps, values = columns.find(row, "label", where), [], []
   if label.get("finish_reason") not in ("solution", "found_error"): return "that were given up"
   for step in label["steps"]:
-    found = step.get("completions") or []
+    rated = step.get("completions") or []
     chosen = step.get("chosen_completion")
-    wrong = next((x for x in found if x.get("rating") == -1), None)
-    x = (found[chosen] if chosen is not None else
+    wrong = next((x for x in rated if x.get("rating") == -1), None)
+    x = (rated[chosen] if chosen is not None else
          dict(step["human_completion"], rating=1) if step.get("human_completion") else wrong)
     if x is None or x.get("rating") is None: return "with a step without a rating"
     steps.append(x["text"].strip())

@@ -125,10 +125,12 @@ def span_scores_BT(completions: Ids, prompts: Prompts, texts: Sequence[str], rol
                                          verify_lists(verifier, prompts, texts)):
     values = _repeat(values, len(text))
     ends = list(itertools.accumulate(map(len, tokenizer.pieces(ids)), initial=0))
-    if len(values) != len(text) or ends[-1] != len(text): scores_T[:] = np.nan
-    for t, part in enumerate([] if np.isnan(scores_T).any() else itertools.pairwise(ends)):
-      touched = [0.5, *values[slice(*part)]]
-      scores_T[t] = max(touched) + min(touched) - 0.5
+    if len(values) != len(text) or ends[-1] != len(text):
+      scores_T[:] = np.nan
+      continue
+    for t, (start, stop) in enumerate(itertools.pairwise(ends)):
+      touched = np.array([0.5, *values[start:stop]])  # Its extremes are NaN if a number is.
+      scores_T[t] = touched.max() + touched.min() - 0.5
   return scores_BT
 
 
@@ -252,33 +254,34 @@ def altered_rows(prompts: Prompts, texts: Sequence[str], prompt_ids: Ids, comple
   does not reject the altered completion. The rows have a token appended, see `padding.append`.
   """
   pieces = list(map(tokenizer.pieces, completions))
-  found = [_last_match(pattern, "".join(x)) for x in pieces]
-  stated = [text and text[start:stop] for text, (start, stop) in (
-      ("".join(x), span or (0, 0)) for x, span in zip(pieces, found))]
-  made: dict[int, tuple[int, list[int], str]] = {}  # Prompt: row, ids and text of the altered one.
+  whole = ["".join(x) for x in pieces]
+  spans = [_last_match(pattern, x) for x in whole]
+  answers = [None if span is None else x[slice(*span)] for x, span in zip(whole, spans)]
+  altered: dict[int, tuple[list[int], str]] = {}  # {right row: ids and text with another answer}
   for first in range(0, len(completions), group):
     rows = range(first, first + group)
-    b = next((b for b in rows if outcome_B[b] > 0.5 and found[b]), None)
-    others = [*rows, *range(first + group, len(stated)), *range(first)]
-    other = next((stated[i] for i in others if b is not None and found[i]
-                  and stated[i] != stated[b]), None)
-    if b is None or other is None or not texts[b].endswith(whole := "".join(pieces[b])): continue
-    (start, stop), ends = found[b] or (0, 0), [0, *itertools.accumulate(map(len, pieces[b]))]
+    b = next((b for b in rows if outcome_B[b] > 0.5 and spans[b]), None)
+    if b is None or not texts[b].endswith(whole[b]): continue
+    others = [*rows, *range(first + group, len(answers)), *range(first)]
+    answer = next((answers[i] for i in others if answers[i] not in (None, answers[b])), None)
+    if answer is None: continue
+    (start, stop), ends = spans[b] or (0, 0), [0, *itertools.accumulate(map(len, pieces[b]))]
     n = bisect.bisect_right(ends, start) - 1  # Tokens that end before the answer.
     last = [i for i in completions[b][-1:] if i in tokenizer.eos_ids]
     ids = [*completions[b][:n], *tokenizer.encode(
-        whole[ends[n]:start] + other + whole[stop:], add_bos=False), *last]
-    made[b] = first, ids, texts[b].removesuffix(whole) + whole[:start] + other + whole[stop:]
+        whole[b][ends[n]:start] + answer + whole[b][stop:], add_bos=False), *last]
+    altered[b] = ids, (texts[b].removesuffix(whole[b])
+                       + whole[b][:start] + answer + whole[b][stop:])
   verdicts: dict[int, float] = {}
-  for path in sorted({prompts[b].verifier for b in made}):
-    asked = [b for b in made if prompts[b].verifier == path]
+  for path in sorted({prompts[b].verifier for b in altered}):
+    asked = [b for b in altered if prompts[b].verifier == path]
     verdicts |= dict(zip(asked, verify(path, [prompts[b] for b in asked],
-                                       [made[b][2] for b in asked])))
+                                       [altered[b][1] for b in asked])))
   width = rollouts.sampler_logps_BT.shape[1]
   both: list[list[int]] = [[] for _ in range(2 * (len(completions) // group))]
-  for b, (first, ids, _) in made.items():
-    if verdicts[b] < 0.5 and len(ids) <= width:
-      both[2 * (first // group):2 * (first // group) + 2] = completions[b], ids
+  for b, (ids, _) in altered.items():
+    i = 2 * (b // group)
+    if verdicts[b] < 0.5 and len(ids) <= width: both[i:i + 2] = completions[b], ids
   labels_BT = np.full((len(both), width), np.nan, np.float32)
   for i, ids in enumerate(both):
     if ids: labels_BT[i, len(ids) - 1] = 1 - i % 2

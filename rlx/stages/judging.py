@@ -168,8 +168,8 @@ class Judges:
     for i, (_, options) in enumerate(asked):
       words = judge.spell_words(options) if options["probability"] else ()
       parts.setdefault((key_of(options), words), []).append(i)
-    for (of_judge, words), places in parts.items():
-      local, fit = self.local[of_judge], {}
+    for (key, words), places in parts.items():
+      local, fit = self.local[key], {}
       for i in places:
         _count("judge/requests")
         try:

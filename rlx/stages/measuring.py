@@ -50,6 +50,15 @@ class Judge(abc.ABC):
   def score_steps(self, prompts: Prompts, steps: Sequence[Texts]) -> list[list[float]]:
     """For each prompt a number for each step of one solution."""
 
+  def score_beginnings(self, prompts: Prompts, steps: Sequence[Texts],
+                       separator: str) -> list[list[float]]:
+    """`score_steps` whose number for a step is that of the solution up to its end."""
+    starts = [separator.join(row[:j + 1]) for row in steps for j in range(len(row))]
+    asked = [dataclasses.replace(p, id=f"{p.id}/{j}")
+             for p, row in zip(prompts, steps) for j in range(len(row))]
+    scores = iter(self.score(asked, starts).tolist())
+    return [[next(scores) for _ in row] for row in steps]
+
   def prefer(self, prompts: Prompts, first: Texts, second: Texts) -> tuple[np.ndarray, np.ndarray]:
     """(a_first_N, a_second_N) as `evals.verifier.ask_both_orders`: how far A is preferred."""
     a_N, b_N = np.split(self.score([*prompts, *prompts], [*first, *second]), 2)
@@ -89,12 +98,7 @@ class VerifierJudge(Judge):
     return verifier_lib.ask_both_orders(ask, self._prompts(prompts), first, second)
 
   def score_steps(self, prompts: Prompts, steps: Sequence[Texts]) -> list[list[float]]:
-    if self.by_prefix:
-      starts = [self.separator.join(row[:j + 1]) for row in steps for j in range(len(row))]
-      asked = [dataclasses.replace(p, id=f"{p.id}/{j}")
-               for p, row in zip(prompts, steps) for j in range(len(row))]
-      scores = iter(self.score(asked, starts).tolist())
-      return [[next(scores) for _ in row] for row in steps]
+    if self.by_prefix: return self.score_beginnings(prompts, steps, self.separator)
     lists = self.verifiers.lists(self.path, list(prompts), [self.separator.join(x) for x in steps])
     for p, row, given in zip(prompts, steps, lists):
       if isinstance(given, list) and given and len(given) != len(row):
@@ -152,11 +156,7 @@ class ScorerJudge(Judge):
 
   def score_steps(self, prompts: Prompts, steps: Sequence[Texts]) -> list[list[float]]:
     separator = self.texts.step_separator or "\n"
-    if self._scorer.question_ids:
-      starts = [separator.join(row[:j + 1]) for row in steps for j in range(len(row))]
-      asked = [p for p, row in zip(prompts, steps) for _ in row]
-      scores = iter(self.score(asked, starts).tolist())
-      return [[next(scores) for _ in row] for row in steps]
+    if self._scorer.question_ids: return self.score_beginnings(prompts, steps, separator)
     rows = [self._encode(p, separator.join(row)) for p, row in zip(prompts, steps)]
     columns = []
     for row, (_, ids) in zip(steps, rows):
@@ -193,12 +193,13 @@ class ScorerJudge(Judge):
     scores_BJ = np.full((len(rows), max(map(len, columns))), np.nan)
     order = sorted(range(len(rows)), key=lambda i: len(rows[i][0]) + len(rows[i][1]))
     width = lambda n: self.multiple * 2 ** max(math.ceil(math.log2(n / self.multiple)), 0)
-    for some in padding.batches(order, self.rows):
-      asked, ids = zip(*(rows[i] for i in some))
+    for chosen in padding.batches(order, self.rows):
+      asked, ids = zip(*(rows[i] for i in chosen))
       scores_BT = read(trajectories.pairs(
           asked, ids, self.texts.tokenizer, width(max(map(len, ids))),
           width(max(map(len, asked)))))
-      for i, scores_T in zip(some, scores_BT): scores_BJ[i, :len(columns[i])] = scores_T[columns[i]]
+      for i, scores_T in zip(chosen, scores_BT):
+        scores_BJ[i, :len(columns[i])] = scores_T[columns[i]]
     return scores_BJ
 
   def _read(self, rollouts: records.Rollouts) -> np.ndarray:

@@ -128,28 +128,28 @@ def token_scores_BT(passes: passes_lib.Passes, appended_passes: passes_lib.Passe
 
 
 # What an ensemble says of a completion: summaries of scores_BE, each one program.
-_of_scores = functools.partial(field, np.float32, where="model", needs={"verifier.scores": ()})
+_summary = functools.partial(field, np.float32, where="model", needs={"verifier.scores": ()})
 
 
-@_of_scores()
+@_summary()
 def mean_scores_B(scores_BE: jax.Array) -> jax.Array:
   """Mean of the scores in verifier.scores; NaN: one of them is."""
   return _reduce_scores("mean", scores_BE)
 
 
-@_of_scores()
+@_summary()
 def std_scores_B(scores_BE: jax.Array) -> jax.Array:
   """Spread of the scores in verifier.scores: their std, divided by E; NaN: one of them is."""
   return _reduce_scores("std", scores_BE)
 
 
-@_of_scores()
+@_summary()
 def min_scores_B(scores_BE: jax.Array) -> jax.Array:
   """Least of the scores in verifier.scores; NaN: one of them is."""
   return _reduce_scores("min", scores_BE)
 
 
-@_of_scores(options=dict(quantile="verifier.scores_quantile"))
+@_summary(options=dict(quantile="verifier.scores_quantile"))
 def low_scores_B(scores_BE: jax.Array, *, quantile: float) -> jax.Array:
   """Quantile verifier.scores_quantile of the scores in verifier.scores; NaN: one of them is."""
   return _reduce_scores("quantile", scores_BE, quantile)

@@ -126,14 +126,14 @@ class Options:
   mesh: jax.sharding.Mesh
   models: dict[str, transformer.DecoderConfig]  # of "policy", "prm", "value", and of frozen_models
   scorers: dict[str, Scorer]  # those of frozen_models that give scores
-  head_parts: int | None    # microbatches of the passes of a PRM with a head; None: it has none
-  labels: str | None        # what a PRM with a head learns, train_scorer.labels
   asked_scorer: Scorer | None  # of a PRM whose score is an answer, train_scorer.head=yes_no
   statistics: tuple         # (old field, spec) of the policy's distribution statistics
   beta: schedule.Schedule   # prm.beta by the RL iterations done
   temperature: float = key("rollouts.decoding.temperature")
   parts: int = key("learner.microbatches")     # of the passes of policy, PRM and references
   value_parts: int = key("value.microbatches")
+  head_parts: int = key("prm.microbatches")    # of those of a PRM with a head
+  labels: str | None = key("train_scorer.labels")  # what such a PRM learns; None: it is implicit
   pack: bool = key("learner.pack")
   prm_reference: str = key("prm.reference")
   asked: str = key("likelihood.model")         # the model that scores reference answers
@@ -191,11 +191,12 @@ class Passes:
     return dict(zip(("old_logps_BT", *names), arrays))[name]
 
   def values(self, name: str = "value", model: str = "value",
-             parts: int | None = None) -> jax.Array:
-    """values_BT of the value model, or of the TrainState's parameters `name`."""
+             parts: int | None = None, answer_ids: tuple[int, ...] = ()) -> jax.Array:
+    """values_BT of the value model, or of the TrainState's parameters `name`; with answers the
+    log-odds of the first."""
     o, config = self.options, self.options.models[model]
     parts = o.value_parts if parts is None else parts
-    return compile_values(config, parts, o.shards)(
+    return compile_values(config, parts, o.shards, answer_ids)(
         self.state.join_params(name), self.rollouts, self.plan(config, parts))
 
   def head_scores(self) -> jax.Array:
@@ -203,11 +204,9 @@ class Passes:
 
     One that is asked has the log-odds of its answer, and rollouts of `host_fields.ask_rows`.
     """
-    o, config = self.options, self.options.models["prm"]
+    o = self.options
     if o.asked_scorer is None: return self.values("prm", "prm", o.head_parts)[:, 1:]
-    assert o.head_parts is not None
-    return compile_values(config, o.head_parts, o.shards, o.asked_scorer.answer_ids)(
-        self.state.join_params("prm"), self.rollouts, self.plan(config, o.head_parts))
+    return self.values("prm", "prm", o.head_parts, o.asked_scorer.answer_ids)
 
   def token_scores(self, name: str, appended: "Passes") -> jax.Array:
     """scores_BT of a scorer: of the prompt and the completion up to each token, that included.

@@ -55,11 +55,10 @@ class RewardsAdvantages:
 
   def _compute(self, kl_coef: jax.Array, step: Any, batch: records.Batch,
                before: State | None) -> tuple[records.Batch, dict[str, Any], State | None]:
-    methods, stateful, after = self.methods, self.methods.list_stateful(), {}
+    methods, after = self.methods, {}
     def call(key: str, fn: Any, *args: Any) -> tuple[jax.Array, dict[str, Any]]:
-      if key not in stateful: return resolve.split_metrics(fn(*args))
-      assert before is not None
-      value, metrics, after[key] = resolve.split(fn(*args, **before[key]))
+      value, metrics, state = resolve.split(fn(*args, **(before or {}).get(key, {})))
+      if state: after[key] = state
       return value, metrics
     measured = {name: call(f"rewards.{name}", fn, batch)
                 for name, (_, fn) in methods.rewards.items()}

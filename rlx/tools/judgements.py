@@ -77,11 +77,11 @@ def score(run: build.Run, state: records.TrainState, prompts: Sequence[records.P
     options = dataclasses.replace(run.passes, scorers=dict(
         policy=passes_lib.Scorer("yes_no", answer_ids=answers)))
     part = [x for x in rows if x[2] == answers]
-    for i, some in zip(range(0, len(part), size), padding.batches(part, size)):
-      asked = trajectories.pairs([ids for _, ids, _ in some], [[answers[0]]] * size, tokens, 1,
+    for i, batch in zip(range(0, len(part), size), padding.batches(part, size)):
+      asked = trajectories.pairs([ids for _, ids, _ in batch], [[answers[0]]] * size, tokens, 1,
                                  width)
-      got_B = np.asarray(passes_lib.make_passes(options, state, asked).yes_no_scores(
+      score_B = np.asarray(passes_lib.make_passes(options, state, asked).yes_no_scores(
           "policy", asked))
-      n = min(size, len(part) - i)
-      p_B[[b for b, *_ in some[:n]]] = got_B[:n]
+      n = min(size, len(part) - i)  # The last batch is filled up.
+      p_B[[b for b, *_ in batch[:n]]] = score_B[:n]
   return p_B

@@ -33,6 +33,7 @@ from rlx.prompts import rated
 from rlx.stages import measuring
 
 Metrics = dict[str, dict[str, float]]
+_interval = accuracy.bootstrap_mean  # Of one value per row.
 
 
 def evaluate_judge(config: keys.Config, workdir: str | os.PathLike, *, rows: Any = None,
@@ -118,8 +119,8 @@ def measure(judge: measuring.Judge, rows: Sequence[rated.Rated], own: str | None
   metrics = measure_pairs(judge, rows, own)
   if attacks: metrics |= measure_attacks(judge, rows[:attacks])
   return dict(metrics=metrics, published={
-      name: [dict(value=x, of=what, source=source) for x, what, source in found]
-      for name, found in verifier.PUBLISHED.items()
+      name: [dict(value=x, of=what, source=source) for x, what, source in figures]
+      for name, figures in verifier.PUBLISHED.items()
       if any(key.partition("/")[0] == name for key in metrics)})
 
 
@@ -137,7 +138,7 @@ def measure_pairs(judge: measuring.Judge, rows: Sequence[rated.Rated],
     first_N, second_N = _prefer(judge, [(rows[i].prompt, a, b) for i, a, b in pairs])
   else:
     scores = _score_groups(judge, rows)
-    p_N = np.concatenate([_compare(s, np.array(x.gold) > 0) for s, x in zip(scores, rows)])
+    p_N = np.concatenate([_compare(s, np.array(x.gold)) for s, x in zip(scores, rows)])
     first_N = second_N = p_N
   p_N = (first_N + second_N) / 2
   right_N = np.where(np.isnan(p_N), np.nan, (p_N > 0.5) + 0.5 * judge.compares * (p_N == 0.5))
@@ -246,15 +247,16 @@ def measure_steps(judge: measuring.Judge, rows: Sequence[rated.Rated]) -> Metric
 def measure_gold(judge: measuring.Judge, rows: Sequence[rated.Rated]) -> dict[str, Any]:
   """Best-of-n curves, the order within groups, calibration, and the curve along KL."""
   scores, golds = _score_groups(judge, rows), [np.array(x.gold) for x in rows]
-  pairs = [_compare_all(s, g) for s, g in zip(scores, golds)]
+  pairs = [_compare(s, g) for s, g in zip(scores, golds)]
   right_P = np.array([accuracy.mean(p[~np.isnan(p)]) for p in pairs])
   metrics = {"ranking": _interval(right_P),
              "unknown": _interval(np.isnan(np.concatenate(scores)).astype(float))}
   most = max(map(len, golds))
   sizes = [2**k for k in range(most.bit_length()) if 2**k <= most]
   best = [dict(n=n, kl=overoptimization.compute_best_of_n_kl(n), **{
-      name: _interval(np.array([best_of_n.at_n(by, of, n)[1] for by, of in zip(order, what)]))
-      for name, order, what in (("gold", scores, golds), ("proxy", scores, scores),
+      name: _interval(np.array([best_of_n.at_n(by, value, n)[1]
+                                for by, value in zip(order, values)]))
+      for name, order, values in (("gold", scores, golds), ("proxy", scores, scores),
                                 ("best possible", golds, golds))}) for n in sizes]
   result: dict[str, Any] = dict(metrics=metrics, best_of_n=best)
   if len(sizes) > 2: result["best_of_n_fit"] = overoptimization.fit(
@@ -299,16 +301,9 @@ def _prefer(judge: measuring.Judge, asked: Sequence[tuple[Any, str, str]]
   return judge.prefer(*map(list, zip(*asked)))
 
 
-def _compare(score_G: np.ndarray, right_G: np.ndarray) -> np.ndarray:
-  """p_N of all pairs of a right and a wrong completion: 1, 0, 1/2 for a tie, NaN is unknown."""
-  better_N, worse_N = (x.ravel() for x in np.meshgrid(
-      score_G[right_G], score_G[~right_G], indexing="ij"))
-  return np.where(np.isnan(better_N + worse_N), np.nan,
-                  (better_N > worse_N) + 0.5 * (better_N == worse_N))
-
-
-def _compare_all(score_G: np.ndarray, gold_G: np.ndarray) -> np.ndarray:
-  """As `_compare`, of all pairs whose gold scores differ."""
+def _compare(score_G: np.ndarray, gold_G: np.ndarray) -> np.ndarray:
+  """p_N of all pairs whose gold differs: 1 if the better has the higher score, 0 if the worse has,
+  1/2 for a tie, NaN is unknown."""
   i, j = np.nonzero(gold_G[:, None] > gold_G)
   return np.where(np.isnan(score_G[i] + score_G[j]), np.nan,
                   (score_G[i] > score_G[j]) + 0.5 * (score_G[i] == score_G[j]))
@@ -316,12 +311,6 @@ def _compare_all(score_G: np.ndarray, gold_G: np.ndarray) -> np.ndarray:
 
 def _winner(p_N: np.ndarray) -> np.ndarray:
   return np.where(np.isnan(p_N), np.nan, (np.sign(p_N - 0.5) + 1) / 2)
-
-
-def _interval(value_P: np.ndarray) -> dict[str, float]:
-  """The mean over rows with a bootstrap interval; NaN is excluded."""
-  value_P = value_P[~np.isnan(value_P)]
-  return accuracy.bootstrap(lambda chosen: float(value_P[chosen].mean()), len(value_P))
 
 
 def _measure_consistency(better_N: np.ndarray, group_N: np.ndarray) -> dict[str, float]:

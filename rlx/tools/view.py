@@ -180,8 +180,7 @@ def judging(workdir: pathlib.Path) -> dict | None:
   return dict(
       header=[(key, str(result[key])) for key in ("judged", "rows", "count")],
       metrics=[dict(name=name, interval=report_lib.format_interval(x), n=x["prompts"],
-                    beside=[f"{y['value']:.3f}: {y['of']} ({y['source']})"
-                            for y in beside.get(name, ())])
+                    beside=list(map(report_lib.format_published, beside.get(name, ()))))
                for name, x in result["metrics"].items()],
       curves=curves.judging_svgs(result))
 

@@ -190,7 +190,7 @@ def parse_spans(reply: Reply, reads: str, text: str) -> list[float]:
   if not lines or not lines[-1]:
     raise errors.Unknown(f"the last line of a reply has to match {pattern.pattern!r}: "
                          f"{reply.content[-80:]!r}")
-  found, taken = [], dict[tuple, tuple[int, int]]()
+  scored, taken = [], dict[tuple, tuple[int, int]]()
   quoted = [(m["word"].lower(), m["quote"]) for m in lines if m and m["word"]]
   for word, quote in quoted:
     parts = tuple(quote.strip("\"'`*_\u201c\u201d ").split())
@@ -198,11 +198,11 @@ def parse_spans(reply: Reply, reads: str, text: str) -> list[float]:
     place = re.compile(r"\s+".join(map(re.escape, parts))).search(
         text, taken[parts][1] if parts in taken else 0)
     if place is not None: taken[parts] = place.span()
-    if parts in taken: found.append((*taken[parts], words[word]))
-  if quoted and not found:
+    if parts in taken: scored.append((*taken[parts], words[word]))
+  if quoted and not scored:
     raise errors.Unknown(f"the answer has none of the quotes, such as {quoted[0][1]!r:.80}")
   high, low = [0.5] * len(text), [0.5] * len(text)
-  for start, end, score in found:
+  for start, end, score in scored:
     for i in range(start, end): high[i], low[i] = max(high[i], score), min(low[i], score)
   return [h + l - 0.5 for h, l in zip(high, low)]
 

@@ -470,8 +470,9 @@ def is_form(path: str) -> bool:
 
 def _list_members(judges, name, joins=True):
   """The options of the judges that a name stands for."""
-  of = _own(judges, name)["of"]
-  return [_own(judges, member) for member in (of if joins or not of else ()) or [name] * (not of)]
+  own = _own(judges, name)
+  if not own.get("of"): return [own]
+  return [_own(judges, member) for member in own["of"]] if joins else []
 
 
 def spell_words(options: Options) -> tuple[str, ...]:
@@ -536,8 +537,9 @@ def _problem(options, name):
   options = _complete(form, options)
   fn, env, template, reads = (options[k] for k in ("function", "api_key_env", "template", "reads"))
   transport, words = _transport(form, options), _replies.words_of(options["reads"])
-  has_url, is_here, of_spans = transport == "url", transport == "model", isinstance(form, _Spans)
-  has_items, is_fenced = {"items", "steps"} & {*form.slots}, len(_find_fenced(template)) == sum(
+  has_url, is_here, is_spans = transport == "url", transport == "model", isinstance(form, _Spans)
+  has_items = not {"items", "steps"}.isdisjoint(form.slots)
+  is_fenced = len(_find_fenced(template)) == sum(
       template.count(slot) for slot in ("{answer}", "{other}"))
   try:
     groups = re.compile(reads).groups
@@ -565,17 +567,17 @@ def _problem(options, name):
       ("template", transport == "function" or is_fenced,
        "{answer} has a line of its own, after and before a line with {nonce}"
        + ", and so has {other}" * form.is_group),
-      ("template", not (has_items or of_spans) or "{nonce}" in template,
+      ("template", not (has_items or is_spans) or "{nonce}" in template,
        f"a text with {{nonce}} for judge.{name}"),
       ("reads", words or groups == 1, "yes_no, words with scores such as 'good=1 fair=0.5 bad=0', "
        "or a regular expression with one group, a number"),
       ("reads", not words or all(0 <= x <= 1 for x in words.values()), "scores from 0 to 1"),
       ("reads", words or ("{nonce}" in reads) == ("{nonce}" in template),
        "{nonce} is both in it and in the template, or in neither"),
-      ("reads", words or not of_spans, "words with scores, such as 'good=1 bad=0'"),
-      ("reads", words or bool(has_items) == ("{item}" in reads),
+      ("reads", words or not is_spans, "words with scores, such as 'good=1 bad=0'"),
+      ("reads", words or has_items == ("{item}" in reads),
        "{item} stands for the number of an item, with judge.rubric and judge.steps and only there"),
-      ("probability", not options["probability"] or words and not of_spans
+      ("probability", not options["probability"] or words and not is_spans
        and transport != "function", "True with words in `reads`, and with a url, which gives "
        "logprobs, or a model of this process; not with judge.spans"),
       ("strength", options["strength"] == "win_rate" or options["against"] == "group",
@@ -616,8 +618,7 @@ def _members(prompt):
   judges, name = prompt.meta.get("judge", {}), prompt.verifier.partition("/")[2]
   if name and name not in judges.get("named", ()):
     raise errors.Unknown(f"verifier.judges has no {name!r}")
-  return [_own(judges, member) for member in _own(judges, name).get("of", ())] or [
-      _own(judges, name)]
+  return _list_members(judges, name)
 
 
 def _judge(form, prompt, text):
@@ -680,8 +681,8 @@ def _score_all(form, asked, send):
   for transport, score in (("url", functools.partial(_endpoint.score_all, send=_endpoint.send)),
                            ("model", functools.partial(_endpoint.score_all, send=send)),
                            ("function", lambda part: [_call(*one) for one in part])):
-    of_it = [i for i, (_, options) in enumerate(asked) if _transport(form, options) == transport]
-    scores |= zip(of_it, score([asked[i] for i in of_it]))
+    places = [i for i, (_, options) in enumerate(asked) if _transport(form, options) == transport]
+    scores |= zip(places, score([asked[i] for i in places]))
   return [scores[i] for i in range(len(asked))]
 
 

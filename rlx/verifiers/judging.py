@@ -65,8 +65,7 @@ def side(prompt: "records.Prompt", text: str) -> float:
   strength that is not the label is not known to us; here it is 1 on the same side, and `verdict`
   pays the same strength alone.
   """
-  judged, reads = _read_judged(prompt)
-  words = _replies.words_of(reads) or {}
+  words = _replies.words_of(_read_judged(prompt)[1]) or {}
   if (stated := find_stated(prompt, text)) is None: return 0.0
   return float((words[stated] - 0.5) * (words[prompt.answer.lower()] - 0.5) > 0)
 
@@ -163,9 +162,10 @@ def inspect(prompts: "Sequence[records.Prompt]", unsafe: bool = False) -> list[t
   del unsafe
   def why(prompt):
     try:
-      return _read_judged(prompt) and None
+      _read_judged(prompt)
     except errors.Unknown as e:
       return str(e)
+    return None
   return [(why(p), None) for p in prompts]
 
 

@@ -60,6 +60,7 @@ def test_completions_are_grouped_by_prompt_group_and_kl():
     (dict(chosen=[USER, SAID["4"]], rejected=[dict(USER, content="?"), SAID["5"]]),
      "the turns before the last one differ"),
     (dict(chosen=[SAID["4"], USER], rejected="5"), "its last message is of the role user"),
+    (dict(chosen=[USER, dict(SAID["4"], content=4)], rejected="5"), "message 1"),
     (dict(chosen="4", rejected="5"), "column 'prompt': there is no text"),
     (dict(prompt="?", chosen=[], rejected="5"), r"chosen=\[\]; needed is a text"),
     (dict(prompt="?", chosen="4", rejected=5), "rejected=5; needed is a text"),

@@ -73,20 +73,20 @@ def prompts(rows, split, *,
   names = dict(question=question, completion=completion, verdict=verdict, reference=reference,
                judgement=judgement, strength=strength, separator=separator, labels=labels)
   shared = {key: x for key, x in dict(template=template, reads=reads).items() if x is not None}
-  made = list(_read_rows(rows, split, form, names, held_out))
-  kept = [x for x in made if not isinstance(x, records.Dropped)]
-  formed = list(_ask(kept, form, both_orders, answers))
-  yield from (x for x in (*made, *formed) if isinstance(x, records.Dropped))
+  read = list(_read_rows(rows, split, form, names, held_out))
+  completions = [x for x in read if not isinstance(x, records.Dropped)]
+  formed = list(_ask(completions, form, both_orders, answers))
+  yield from (x for x in (*read, *formed) if isinstance(x, records.Dropped))
   asked = [x for x in formed if not isinstance(x, records.Dropped)]
-  if not asked and kept:
+  if not asked and completions:
     raise ValueError(f"prompts.columns.form={form!r}: no question of split {split!r} has two "
-                     f"completions with different verdicts, of {len(kept)} completions.")
-  few = _take_few(asked, per_question)
-  few &= _take_balanced([x for x in asked if x["id"] in few]) if balanced else few
+                     f"completions with different verdicts, of {len(completions)} completions.")
+  chosen = _take_few(asked, per_question)
+  if balanced: chosen = _take_balanced([x for x in asked if x["id"] in chosen])
   path = verifier or _VERIFIERS.get(form, "judging.verdict")
   for x in asked:
     id_ = f"judging/{form}/{x['id']}"
-    if x["id"] not in few:
+    if x["id"] not in chosen:
       yield records.Dropped(id_, _DROPPED)
       continue
     judged = {key: value for key, value in x["judged"].items() if value is not None}
@@ -260,10 +260,10 @@ def _ask_pairs(group: list[dict], both_orders: bool,
       yield records.Dropped(f"judging/pair/{id_}", "pairs with a completion of another pair")
     else:
       taken |= {first["id"], second["id"]}
-      for a, b, of in ((first, second, id_), (second, first, f"{id_}-"))[:1 + both_orders]:
+      for a, b, pair_id in ((first, second, id_), (second, first, f"{id_}-"))[:1 + both_orders]:
         sign = 1 if a["verdict"] > b["verdict"] else -1
         answer, strength = "A" if sign == 1 else "B", max(a["strength"], b["strength"])
-        yield dict(id=of, question=a["question"], answer=answer, kind=answer, judged=dict(
+        yield dict(id=pair_id, question=a["question"], answer=answer, kind=answer, judged=dict(
             a["judged"], other=b["completion"], label=(sign * strength + 3) / 6))
 
 
