@@ -1,5 +1,9 @@
 """Dialogues: what is put between turns, that nothing drawn is tokenised again, and whole runs."""
+import pathlib
 import random
+import signal
+import subprocess
+import sys
 import types
 
 import jax
@@ -109,13 +113,28 @@ def compare_dialogues(tokens, role, n, openings):
         assert made.ids(text, -1) == ids[:len(made.ids(text, -1))]
 
 
-@pytest.mark.parametrize("name", [*WRITTEN, *BETWEEN])
+SYSTEM = (dict(role="system", content="Be brief."), *chat.QUESTION)
+# {template: {role of the message: which dialogues are refused}}; all others are rendered.
+REFUSED = dict(
+    gemma=dict(user=[SYSTEM], tool=[SYSTEM]), gemma3=dict(tool=[chat.QUESTION, SYSTEM]),
+    aya_expanse=dict(tool=[chat.QUESTION, SYSTEM]),
+    mistral_v0_2=dict(user=[SYSTEM], tool=[chat.QUESTION, SYSTEM]),
+    mistral_v0_3=dict(user=[SYSTEM], tool=[chat.QUESTION, SYSTEM]))
+
+
+@pytest.mark.parametrize("role", ["user", "tool"])
+@pytest.mark.parametrize("name", [*WRITTEN, *test_chat.TEMPLATES])
 def test_observations_are_what_the_template_renders_in_the_whole_dialogue(
-    bare, name, pytestconfig):
-  """1,000 random dialogues for each template with --soak."""
+    bare, name, role, pytestconfig):
+  """Or refused in one line. 1,000 random dialogues for each template with --soak."""
   bare.hf.chat_template = WRITTEN.get(name) or test_chat.TEMPLATES[name]
-  role, is_soak = "tool" if name in WRITTEN else "user", pytestconfig.getoption("soak")
-  compare_dialogues(tokenizer_io.wrap(bare.hf), role, 1000 if is_soak else 20, [chat.QUESTION])
+  tokens, refused = tokenizer_io.wrap(bare.hf), REFUSED.get(name, {}).get(role, [])
+  compare_dialogues(tokens, role, 1000 if pytestconfig.getoption("soak") else 10,
+                    [x for x in (chat.QUESTION, SYSTEM) if x not in refused])
+  for opening in refused:
+    with pytest.raises(ValueError, match=r"\AThe chat template (refuses turns of|cannot be "
+                       r"extended turn by turn: (it|once others follow,)) .*\Z"):
+      compare_dialogues(tokens, role, 1, [opening])
 
 
 def test_a_template_that_changes_every_message_is_refused(bare):
@@ -233,13 +252,14 @@ def config_of(files, **changes):
       rewards=dict(outcome=dict(name="outcome.verdict", coef=1.0),
                    process=dict(name="implicit.process", coef=0.5, granularity="turn"),
                    environment=dict(name="turns.environment", coef=1.0)),
+      learner__rollout_correction=dict(name="rollout_correction.tis", cap=2.0, level="token"),
       advantages=dict(outcome=dict(name="group.rloo"), whiten=True,
                       process=dict(name="process.rloo"), environment=dict(name="turns.to_go"))),
                          **changes))
 
 
 @pytest.fixture(scope="module")
-def run(files): return build.build(config_of(files))
+def run(files): return tiny.build_run(config_of(files))
 
 
 def sampled(run):
@@ -359,21 +379,47 @@ def test_what_is_read_has_no_gradient_and_no_reward(run):
 
 
 @pytest.fixture(scope="module")
-def trained(files, run, tmp_path_factory):
+def trained(files, run, tmp_path_factory):  # After `run`, whose programs it has.
   """(config, folder, summary) of a run."""
   config, folder = config_of(files, checkpoint__every=1), tmp_path_factory.mktemp("trained")
-  with tiny.building(run): return config, folder, rl.train(config, folder)
+  with tiny.building(tiny.build_run(config)): return config, folder, rl.train(config, folder)
 
 
-def test_a_run_resumes_bit_for_bit(run, trained, tmp_path):
-  """Killed after its second step."""
-  config, folder, whole = trained
-  killed = tiny.killed_after(folder, 2, tmp_path / "killed")
-  with tiny.building(run): again = rl.train(config, killed)
+_TRAIN = """
+import os, pathlib, signal, sys
+from rlx.loops import rl
+from tests import conftest  # Devices and flags, before jax starts.
+from rlx.stages import collect
+from tests import test_dialogue
+collect_batch = collect.Collect.__call__
+def killed(self, state, host, step, clock):
+  if step == 2: os.kill(os.getpid(), signal.SIGKILL)
+  return collect_batch(self, state, host, step, clock)
+collect.Collect.__call__ = killed
+rl.train(test_dialogue.slow_config_of(pathlib.Path(sys.argv[1])), sys.argv[2])
+"""
+
+
+def slow_config_of(files):
+  """Of `trained`, with three processes whose answers arrive in any order."""
+  return config_of(files, checkpoint__every=1, episodes__workers=3, episodes__timeout_s=100.0,
+                   environment=dict(name=LETTERS, slow_s=0.02))
+
+
+def test_a_run_of_any_number_of_workers_that_is_killed_resumes_bit_for_bit(
+    files, trained, tmp_path):
+  """With weights of log-probs' differences: one that nothing happens to has no processes."""
+  _, folder, whole = trained
+  process = subprocess.run([sys.executable, "-c", _TRAIN, files, tmp_path], capture_output=True,
+                           text=True, cwd=pathlib.Path(__file__).parent.parent, timeout=900)
+  assert process.returncode == -signal.SIGKILL, process.stderr[-2000:]
+  assert len(io_metrics.read(tmp_path)) == 2
+  other = tiny.build_run(slow_config_of(files))
+  with tiny.building(other): again = rl.train(slow_config_of(files), tmp_path)
   jax.tree.map(np.testing.assert_array_equal, *(
-      tiny.restored(run, path)[0] for path in (folder, killed)))
+      tiny.restored(other, path)[0] for path in (folder, tmp_path)))
   assert whole["after"] == again["after"]
-  assert tiny.lines(folder) == tiny.lines(killed)
+  assert tiny.lines(folder) == tiny.lines(tmp_path)
 
 
 def test_completions_of_episodes_are_recorded_with_their_turns(trained):

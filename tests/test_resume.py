@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import types
 
@@ -351,3 +352,47 @@ def test_kills_at_random_moments_lose_no_more_than_a_step(model, train, tmp_path
     assert newest() >= reached
   train(long_config_of(model, steps), workdir)
   assert_same(workdir, tmp_path / "whole")
+
+
+_CONFIG = """
+import pathlib
+from tests import test_resume
+def get_config(): return test_resume.long_config_of(pathlib.Path({model!r}), 10**6)
+"""
+_WAITING = """
+import sys, threading
+from tests import conftest  # Devices and flags, before jax starts.
+from rlx import cli
+from rlx.stages import collect
+collect_batch = collect.Collect.__call__
+def wait(self, state, host, step, clock):
+  if step == 1 and waits:
+    print("It waits.", flush=True)
+    threading.Event().wait()
+  return collect_batch(self, state, host, step, clock)
+collect.Collect.__call__ = wait
+waits = sys.argv.pop() == "wait"
+cli.main()
+"""
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_ctrl_c_ends_a_process_with_130_and_without_a_traceback(model, tmp_path, waits):
+  """Once after its step, which is saved; the second time at once, in a step that never ends."""
+  config, workdir = tmp_path / "long.py", tmp_path / "run"
+  config.write_text(_CONFIG.format(model=str(model)))
+  process = subprocess.Popen(
+      [sys.executable, "-c", _WAITING, "train", str(config), f"workdir={workdir}",
+       "wait" if waits else "go"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+      cwd=pathlib.Path(__file__).parent.parent, start_new_session=True)
+  limit, said = threading.Timer(600, process.kill), []
+  limit.start()
+  for line in process.stdout:  # It prints that the first signal was received before the second.
+    said.append(line)
+    if ("It waits." if waits else "compiling: ") in line or waits and "to end at once" in line:
+      process.send_signal(signal.SIGINT)
+  limit.cancel()
+  text = "".join(said)
+  assert process.wait() == 130, text
+  assert "Traceback" not in text and "to end at once" in text
+  assert (workdir / "stopped.json").exists() == ("the same command" in text) == (not waits)

@@ -32,7 +32,10 @@ def run_refusing(call: Callable[[], Any], folder: str | os.PathLike | None = Non
     if not _is_raised_here(e): _end(e)
     refuse(e)
   except KeyboardInterrupt:
-    _exit(128 + signal.SIGINT)
+    # At once: a regular exit would wait for a checkpoint under way, whose thread then fails and
+    # prints a traceback.
+    for stream in (sys.stdout, sys.stderr): stream.flush()
+    os._exit(128 + signal.SIGINT)
   except BaseException as e:  # pylint: disable=broad-exception-caught
     _end(e)
 

@@ -17,7 +17,8 @@ from tests.io import gguf_files, strings
 
 CHAIN = pathlib.Path(run_lib.__file__).parent.parent.parent / "configs" / "models" / "chain"
 
-# What published templates do with text, tools left out, in fewer words; SmolLM2's is as published.
+# What published templates do with text, calls of tools left out, in fewer words; SmolLM2's is as
+# published.
 # Qwen 3 adds empty thoughts to the last turn and drops thoughts of earlier turns; Mistral v0.3 puts
 # the system's text only before a question that ends the dialogue.
 FIXTURE = strings.fixture("chat_templates")
@@ -40,7 +41,8 @@ def bare():
   import tokenizers
   import transformers
   special = sorted(set(re.findall(r"<[|/]?[a-z_]+\|?>", "".join(TEMPLATES.values())))
-                   - {"<think>", "</think>"} | {"<s>", "</s>", "<|system|>", "<|user|>"})
+                   - {"<think>", "</think>", "<tool_response>", "</tool_response>"}
+                   | {"<s>", "</s>", "<|system|>", "<|user|>"})
   letters = gguf_files.letters() + ["ĊĊ"]
   core = tokenizers.Tokenizer(tokenizers.models.BPE(
       vocab={t: i for i, t in enumerate(special + letters)}, merges=[("Ċ", "Ċ")]))

@@ -94,6 +94,9 @@ def obey_forever(prompt, text):
 def has_jax(prompt, text): return float("jax" in sys.modules)
 
 
+def has_variable(prompt, text): return float(os.environ.get(text) == prompt.answer)
+
+
 def elsewhere(prompt, text):
   """1.0 in another process than the one whose id is the answer."""
   obey(prompt, text)

@@ -16,6 +16,8 @@ import types
 import numpy as np
 import pytest
 
+from rlx.build import verifiers as build_verifiers
+from rlx.configs import base
 from rlx.core import records, resolve
 from rlx.verifiers import _worker, pool as pool_lib, process
 from tests.verifiers import hostile
@@ -71,6 +73,19 @@ def test_the_best_verdict_of_several_accepted_answers_counts(make):
   pool = make(0, timeout_s=5.0, functions=dict(share=share))
   p = dataclasses.replace(p, verifier="share")
   np.testing.assert_array_equal(pool.verify([p] * 3, ["half", "x", "?"]), [4 / 5, 1 / 3, nan])
+
+
+def test_verifiers_get_named_variables_alone(monkeypatch):
+  """Those of verifier.variables and the judge's key, and what every process needs."""
+  c = base.get_config()
+  c.verifier.workers, c.verifier.timeout_s, c.verifier.variables = 1, 60.0, ("NAMED_KEY",)
+  c.verifier.judge.api_key_env = "JUDGE_KEY"
+  values = dict(NAMED_KEY=1, JUDGE_KEY=1, HOME=1, OPENAI_API_KEY=0, ANYTHING=0, NAMED_KEY_2=0)
+  for name in values: monkeypatch.setenv(name, "x")
+  p = prompt("tests.verifiers.hostile:has_variable", "x")
+  with contextlib.closing(build_verifiers.pool_of(c, [p])) as pool:
+    assert dict(zip(values, pool.verify([p] * len(values), [*values]))) == values
+    assert not pool.errors and not pool.failures
 
 
 def test_a_reference_that_never_ends_may_come_first(make, monkeypatch):
