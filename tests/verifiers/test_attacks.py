@@ -206,6 +206,18 @@ def test_no_file_stays_open_whatever_its_number():
     assert sandbox_lib.output(source, b"", **sandbox.LIMITS) == (b"", True)
 
 
+def test_programs_have_the_same_memory():
+  # A second thread of the first process would reserve part of it, before or after the fork.
+  source = textwrap.dedent("""
+      def fits(mb):
+        try: return bool(bytearray(mb << 20))
+        except MemoryError: return False
+      print(max(mb for mb in range(1, 128) if fits(mb)))
+      """)
+  ask = lambda i: sandbox_lib.output(f"{source}#{i}", b"", **sandbox.LIMITS | dict(memory_mb=128))
+  assert len(set(sandbox.at_once(ask, range(48)))) == 1
+
+
 # The first thread of each ends, or its files are closed: a signal at its parent's death is lost.
 ENDLESS = ("import time\ntime.sleep(60)", "import os, time\nos.closerange(0, 64)\ntime.sleep(60)",
            BEFORE + FAMILIES["signals"]["leader"],

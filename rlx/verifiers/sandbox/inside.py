@@ -88,13 +88,24 @@ def serve(options):
   signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ignored by the first process of a namespace.
   signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
   end = time.monotonic() + options["total_s"]
-  if options["walls"]: _thread.start_new_thread(watch, (options["files"]["alive"],))
+  if options["walls"]:
+    use_one_arena()
+    _thread.start_new_thread(watch, (options["files"]["alive"],))
   else: signal.setitimer(signal.ITIMER_REAL, options["total_s"] + 1)  # In case the parent dies.
   os.write(1, b"\n")
   if options["tests"] is None:
     report(run_solution(options, None, end) == 0)
   for place in options["tests"] or (): report(serve_test(options, place, end))
   os._exit(0)
+
+
+def use_one_arena():
+  """Keeps glibc from reserving 64 MB or more of addresses for the allocations of a second thread.
+
+  A process that is started after that would have so much less of its memory, or not: a race.
+  """
+  with contextlib.suppress(AttributeError):  # Another C library.
+    ctypes.CDLL(None).mallopt(-8, 1)  # M_ARENA_MAX
 
 
 def watch(alive):
