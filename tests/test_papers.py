@@ -83,6 +83,8 @@ def test_noisy_rew(kind, expected):
     # No confidence: a right answer and the structure alone.
     ("refine", [1, 0], [[0, 0, 1], [0, 1, 1]], [2, 2]),
     ("sem_cos", [1, 0], [[.5, 1], [.75, 0]], [2.5, .75]),
+    # A wrong verdict whose critique is that of the human against a right one without reasons.
+    ("rm_nlhf", [1, 0], [[0], [1]], [1, 1]), ("rm_nlhf", [1, 0], [[.5], [.25]], [1.5, .25]),
     ("kg_path", [1, 0], [[.5], [1]], [1.25, .5]), ("rlvrr", [.5, .25], [[0], [1]], [.5, 1.25]),
     # A refusal without the form counts nothing, nor does the form without a right refusal.
     ("alpha_align", [1, 1], [[0], [1]], [0, 1]), ("alpha_align", [0, 1], [[1], [0]], [0, 0])])
