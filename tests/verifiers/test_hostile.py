@@ -46,6 +46,7 @@ QUERY = records.Prompt("q", "?", "select a from t", meta=dict(
 LABEL = records.Prompt("l", "?", "yes", meta=dict(
     labels=["yes", "no"], refuse=False, path=["yes"], sources=["yes"], characters=3,
     points=[[["yes"]]]))
+TEXT = records.Prompt("s", "What does the next sentence say?", "It opens at nine.")
 JUDGING = {form: records.Prompt("j", "?", answer, meta=dict(judged=dict(
     form=form, nonce="5e0c", answers=["so"], critique="So."), label=answer)) for form, answer in (
         ("verdict", "yes"), ("pair", "A"), ("scores", "1"), ("score", "better"),
@@ -66,6 +67,7 @@ ACCEPTED = (
         "equal", "runs", "schema", "ngrams", "score", "items"))),
     (LABEL, "yes", "labels.label labels.score labels.items labels.refusal coverage.points "
      "coverage.path coverage.quotes"),
+    (TEXT, "It opens at nine", "coverage.prefix"),
     (JUDGING["verdict"], "Verdict 5e0c: yes", "judging.verdict"),
     (JUDGING["pair"], "Verdict 5e0c: A", "judging.side"),
     (JUDGING["scores"], "Verdict 5e0c 1: 10", "judging.ranking"),
