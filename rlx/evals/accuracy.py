@@ -67,7 +67,8 @@ def interval(outcome_PG: np.ndarray, z: float = 1.96) -> dict[str, float]:
   n_eff = n * m * (1 - m) / variance if variance > 0 else n
   centre = (m + z * z / (2 * n_eff)) / (1 + z * z / n_eff)
   half = (z / (1 + z * z / n_eff) * math.sqrt(m * (1 - m) / n_eff + z * z / (4 * n_eff * n_eff)))
-  return dict(mean=m, low=max(centre - half, 0.0), high=min(centre + half, 1.0),
+  # Rounding may put an end on the other side of a mean of 0 or 1.
+  return dict(mean=m, low=max(min(centre - half, m), 0.0), high=min(max(centre + half, m), 1.0),
               prompts=n, unknown=unknown)
 
 

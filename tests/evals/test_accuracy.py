@@ -14,6 +14,14 @@ def test_repeating_a_completion_does_not_narrow_the_interval():
   assert accuracy.interval(np.repeat(one, 7, axis=1)) == pytest.approx(accuracy.interval(one))
 
 
+@pytest.mark.parametrize("n", [1, 2, 6, 7, 40, 1000])
+def test_the_interval_holds_its_mean(n):
+  """Also where rounding puts an end beyond it, which plots of error bars do not take."""
+  for verdict in (0.0, 0.3, 1.0):
+    found = accuracy.interval(np.full((n, 1), verdict))
+    assert 0 <= found["low"] <= found["mean"] <= found["high"] <= 1
+
+
 def test_independent_completions_narrow_the_interval():
   some = np.array([[1., 0.]] * 5 + [[1., 1.]] * 3 + [[0., 0.]] * 2)
   wide = accuracy.interval(some[:, :1])
