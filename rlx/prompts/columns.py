@@ -9,6 +9,7 @@ dict is never asked or compared with.
   max_tokens  a whole number, the most tokens of a completion
 """
 from collections.abc import Mapping, Sequence
+import contextlib
 import json
 import re
 from typing import Any
@@ -123,6 +124,21 @@ def read_limit(value: Any, where: str) -> int | None:
   if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
     raise ValueError(f"{where}: {value!r:.60} is no number of tokens, a whole number from 1.")
   return limit
+
+
+def read_number(value: Any) -> Any:
+  """The number that a text states, as .csv and .tsv files have them; None for an empty text.
+
+  Other values, and other texts, are returned as they are.
+
+    >>> columns.read_number("0.9"), columns.read_number("-1"), columns.read_number("yes")
+    (0.9, -1, 'yes')
+  """
+  if not isinstance(value, str): return value
+  if not value.strip(): return None
+  for kind in (int, float):
+    with contextlib.suppress(ValueError): return kind(value)
+  return value
 
 
 def is_missing(value: Any) -> bool:

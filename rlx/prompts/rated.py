@@ -106,7 +106,7 @@ def _read_row(row: dict, where: str) -> Rated:
   if "completion" in row and "prompt" in row and not messages: meta["is_rendered"] = True
   answers = columns.read_answers(row["answer"], f"{where}: column 'answer'") if not (
       columns.is_missing(row.get("answer"))) else ()
-  kl = row.get("kl")
+  kl = columns.read_number(row.get("kl"))
   if kl is not None and (not _is_number(kl) or not 0 <= kl < math.inf):
     raise ValueError(f"{where}: kl={kl!r:.40}; a number from 0, or null.")
   name = fields.pop("group", None) or str(row.get("id", ""))
@@ -142,7 +142,7 @@ def _read_pair(row: dict, where: str) -> dict[str, Any]:
 
 
 def _read_steps(row: dict, where: str) -> dict[str, Any]:
-  steps, label = row["steps"], row.get("label")
+  steps, label = row["steps"], columns.read_number(row.get("label"))
   if not columns.is_list(steps) or not steps or not all(isinstance(x, str) and x for x in steps):
     raise ValueError(f"{where}: steps={steps!r:.60}; needed is a list of texts, at least one.")
   if type(label) is not int or not -1 <= label < len(steps):
@@ -154,7 +154,7 @@ def _read_steps(row: dict, where: str) -> dict[str, Any]:
 def _read_gold(row: dict, where: str) -> dict[str, Any]:
   is_one, gold = "completion" in row, row.get("gold", row.get("verdict"))
   texts: Any = [row["completion"]] if is_one else row["completions"]
-  given: Any = [gold] if is_one else gold
+  given: Any = [columns.read_number(gold)] if is_one else gold
   if not columns.is_list(texts) or not texts or not all(isinstance(x, str) for x in texts):
     raise ValueError(f"{where}: completions={texts!r:.60}; needed is a list of texts.")
   if (not columns.is_list(given) or len(given) != len(texts)

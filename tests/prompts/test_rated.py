@@ -56,7 +56,18 @@ def test_completions_are_grouped_by_prompt_group_and_kl():
       is_rendered=True)
 
 
+def test_numbers_may_be_texts_as_in_a_csv_file():
+  rows = [dict(prompt="?", completion=text, gold=gold, kl=kl)
+          for text, gold, kl in (("x", 0.5, 2), ("y", None, 2), ("z", -1, None))]
+  texts = [{k: "" if x is None else str(x) for k, x in r.items()} for r in rows]
+  kept = lambda got: [(x.texts, repr(x.gold), x.kl) for x in got]
+  assert kept(rated.read(texts)) == kept(rated.read(rows))
+  assert rated.read([dict(prompt="?", steps=["a"], label="-1")])[0].label == -1
+
+
 @pytest.mark.parametrize("row, message", [
+    (dict(prompt="?", completion="a", gold="good"), "gold='good'; needed is a number"),
+    (dict(prompt="?", completion="a", gold="nan"), "gold='nan'; needed is a number"),
     (dict(chosen=[USER, SAID["4"]], rejected=[dict(USER, content="?"), SAID["5"]]),
      "the turns before the last one differ"),
     (dict(chosen=[SAID["4"], USER], rejected="5"), "its last message is of the role user"),

@@ -31,7 +31,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from rlx.core import ranges, records
-from rlx.prompts import columns as columns_lib
+from rlx.prompts import columns as columns_lib, scored_sets
 from rlx.rewards import step_labels
 
 _Text = Annotated[str | None, ranges.TEXT.or_none]
@@ -78,7 +78,7 @@ def prompts(rows, split, *,
     ValueError: a row lacks what the form needs, or no prompt can be made.
   """
   names = dict(question=question, completion=completion, verdict=verdict, reference=reference,
-               judgement=judgement, critique=critique, strength=strength, separator=separator, labels=labels)
+               judgement=judgement, critique=critique, strength=strength, separator=separator, labels=labels, reads=reads)
   shared = {key: x for key, x in dict(template=template, reads=reads).items() if x is not None}
   read = list(_read_rows(rows, split, form, names, held_out))
   completions = [x for x in read if not isinstance(x, records.Dropped)]
@@ -127,6 +127,10 @@ def _read_rows(rows: Iterable[Mapping], split: str, form: str, names: Mapping[st
   seen: set[str] = set()
   for i, row in enumerate(rows):
     where = f"row {i}"
+    row = _read_chats(row, where, names["question"])
+    if isinstance(row, str):
+      yield records.Dropped(where, row)
+      continue
     text = _find_question(row, where, names["question"])
     if split != _find_split(row, text, split, held_out): continue
     for part in _split_pair(row, where, names["completion"], names["verdict"]):
@@ -138,6 +142,17 @@ def _read_rows(rows: Iterable[Mapping], split: str, form: str, names: Mapping[st
         else:
           seen.add(id_)
           yield dict(x, id=id_, question=text)
+
+
+def _read_chats(row, where, column):
+  """A row whose `chosen` and `rejected` are chats with their last turns in their place, or why it
+  is dropped; other rows as they are."""
+  sides = [row.get(side) for side in ("chosen", "rejected")]
+  if not any(map(columns_lib.is_list, sides)): return row
+  asked = next((row[name] for name in (column, *_ASKED) if name in row), None)
+  pair = scored_sets.split_pair(*sides, asked, where)
+  return pair if isinstance(pair, str) else {**row, **pair} | (
+      {column: pair["question"]} if column else {})
 
 
 def _find_question(row, where, column):
@@ -172,6 +187,7 @@ def _read_row(row, where, form, names):
   if form in ("first_error", "step"): return _read_steps(row, where, form, names, judged)
   text = _read_text(row, names["completion"], where, "completion")
   given = columns_lib.find(row, names["verdict"], where, "prompts.columns.verdict")
+  if form != "verdict" or names["reads"] is None: given = columns_lib.read_number(given)
   if given is None: return "without a verdict"
   if isinstance(given, str) and form == "verdict":
     return dict(completion=text, answer=given, judged=dict(judged, answer=text))
@@ -180,8 +196,8 @@ def _read_row(row, where, form, names):
                      "from 0 to 1, or null.")
   if form == "verdict" and given == _SURE: return "with a verdict of 1/2"
   is_right = given > _SURE
-  strength = columns_lib.find(row, names["strength"], where, "prompts.columns.strength") if (
-      names["strength"]) else 3
+  strength = columns_lib.read_number(columns_lib.find(
+      row, names["strength"], where, "prompts.columns.strength")) if names["strength"] else 3
   if strength not in (1, 2, 3):
     raise ValueError(f"{where}: column {names['strength']!r}: {strength!r:.60}; 1, 2 or 3.")
   return dict(completion=text, answer="yes" if is_right else "no", verdict=float(given),
@@ -216,7 +232,7 @@ def _find_error(row, where, form, names, n):
   if "label" not in row and values is None:
     raise ValueError(f"{where} has {sorted(row)}; form={form!r} needs `label`, the index of the "
                      "first wrong step or -1, or `values`, one for each step.")
-  if (label := row.get("label")) is not None:
+  if (label := columns_lib.read_number(row.get("label"))) is not None:
     if isinstance(label, bool) or label not in range(-1, n):
       raise ValueError(f"{where}: label={label!r}; -1 to {n - 1} are allowed, as it has {n} steps "
                        f"({said}).")
