@@ -102,9 +102,10 @@ def split_pair(chosen: Any, rejected: Any, prompt: Any, where: str) -> dict[str,
   if asked and prompt is None:
     if len(asked) < 2 or asked[0] != asked[1]: return "with two different questions"
     prompt = asked[0]
-  elif asked and any(asked):  # Both have it too.
-    if not isinstance(prompt, str): return "with two different questions"
-    prompt = asked[0]
+  elif before := [x for x in asked if x]:  # They have it too.
+    if not isinstance(prompt, str): before.append(columns.read_messages(prompt, where))
+    if before[1:] != before[:-1]: return "with two different questions"
+    prompt = before[0]
   if columns.is_missing(prompt): return "without a question"
   if sides[0] == sides[1]: return "with two equal completions"
   return dict(question=prompt, chosen=sides[0], rejected=sides[1])

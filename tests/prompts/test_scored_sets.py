@@ -28,8 +28,13 @@ CASES = {
          [dict(question=(USER,), chosen="4", rejected="5")]),
         (dict(prompt=[USER], chosen=[REPLY], rejected=[OTHER]),
          [dict(question=[USER], chosen="4", rejected="5")]),
-        (dict(chosen=[USER, REPLY], rejected=[dict(USER, content="3?"), OTHER]),
-         "with two different questions"),
+        *((row | dict(chosen=[USER, REPLY], rejected=[USER, OTHER]), [dict(
+            question=(USER,), chosen="4", rejected="5")]) for row in (
+                dict(prompt=[USER]), dict(prompt="2+2?"))),
+        (dict(prompt=[USER], chosen=[USER, REPLY], rejected=[OTHER]),
+         [dict(question=(USER,), chosen="4", rejected="5")]),
+        *((row | dict(chosen=[USER, REPLY], rejected=[dict(USER, content="3?"), OTHER]),
+           "with two different questions") for row in ({}, dict(prompt="2+2?"), dict(prompt=[USER]))),
         (dict(prompt="2+2?", chosen="4", rejected="4"), "with two equal completions"),
         (dict(chosen="4", rejected="5"), "without a question")],
     "critiques": [
