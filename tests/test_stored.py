@@ -96,6 +96,7 @@ def test_a_pair_and_a_list_are_groups_of_their_own(run, tmp_path):
     (_row(margin="much"), ":1: margin='much': a number"),
     (dict(chosen=[dict(role="user", content="?")], rejected="7"),
      ":1: a pair without a reply at the end"),
+    (dict(prompt="4M7=", chosen="7", rejected="7"), ":1: a pair with two equal completions; leave"),
     (dict(prompt="4M7="), r":1 has \['prompt'\]; needed are texts `prompt` or `question`"),
     (_row(verdict=2), ":1: verdict=2: a number from 0 to 1, or None"),
     (dict(prompt="4M7=", completion="7"), ":1: verdict='none': a number from 0 to 1, or None"),

@@ -1,6 +1,7 @@
 """Training a PRM on stored completions, and what evaluation makes of it."""
 import dataclasses
 import json
+import types
 
 import jax
 import jax.numpy as jnp
@@ -262,6 +263,7 @@ def test_a_head_learns_verdicts_at_the_end_and_is_read_as_a_scorer(implicit, tmp
   if loss != "bradley_terry": return
   with tiny.building(run): summary = train_scorer.train(config_of(**changes), tmp_path)
   assert "pair/sum" in summary["prm"]["held out"]
+  assert summary["loss"] == f"reward_model.{loss}"
   assert {l["step"] for l in io_metrics.read(tmp_path)} == {0, 1}
   trained, _ = tiny.restored(run, tmp_path)
   config, params, _ = weights.load(tmp_path / "scorer")
@@ -276,6 +278,34 @@ def test_a_head_learns_verdicts_at_the_end_and_is_read_as_a_scorer(implicit, tmp
       np.asarray(batch.scores_B)[last_B >= 0],
       prm_sets.score(run, trained, *zip(*[(x.prompt, x.ids) for g in chosen for x in g]))[""][:, 0],
       atol=1e-4)
+
+
+TIED = [dict(prompt="4M7=", completions=["1", "2"], verdicts=[1, 1])]
+
+
+def pairs(*margins): return [dict(prompt="4M7=", chosen="1", rejected="2", margin=m) for m in margins]
+
+
+@pytest.mark.parametrize("loss, rows, message", [
+    ("bradley_terry", TIED, "compares completions of a group, of which none of .* has two with dif"),
+    ("plackett_luce", TIED, "compares completions of a group"), ("bce", TIED, None),
+    ("scaled_bradley_terry", pairs(-2, 1), "margins of .* weigh its pairs, -2 to 1; needed are num"),
+    ("scaled_bradley_terry", pairs(0, 0), "0 to 0; needed are numbers from 0 that are not all 0"),
+    ("scaled_bradley_terry", pairs(0, 1), None), ("soft_bradley_terry", pairs(-2), None),
+    ("bradley_terry", pairs(0), None)], ids=lambda x: str(x)[:30])
+def test_rows_of_which_a_loss_learns_nothing_are_refused(implicit, tmp_path, loss, rows, message):
+  texts, path = implicit[2].texts, tmp_path / "rows.jsonl"
+  path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+  options = types.SimpleNamespace(head_loss=f"reward_model.{loss}", rollouts=str(path))
+  groups = stored.group_completions(stored.label_outcomes(stored.read(path, texts)))
+  if message is None: return train_scorer._check_pairs(groups, options)
+  with pytest.raises(ValueError, match=f"^train_scorer.loss.name='reward_model.{loss}': .*{message}"):
+    train_scorer._check_pairs(groups, options)
+  if rows is TIED:  # It is the run that is refused.
+    with pytest.raises(ValueError, match=message):
+      train_scorer.train(config_of(
+          train_scorer__labels="outcome", train_scorer__loss=dict(name=options.head_loss),
+          train_scorer__rollouts=str(path), train_scorer__held_out=str(path)), tmp_path / "run")
 
 
 def test_pairs_of_a_file_are_groups_of_two(implicit, tmp_path):

@@ -23,7 +23,7 @@ from rlx.core.options import flatten
 from rlx.environments import runner
 from rlx.io import rows as io_rows, secrets, trackers
 from rlx.rewards import step_labels
-from rlx.stages import host_fields, methods as methods_lib, texts as texts_lib
+from rlx.stages import host_fields, methods as methods_lib, texts as texts_lib, update_prm
 from rlx.verifiers import items, judge, pool
 
 _TOY_TOKENS = 512  # A vocabulary of characters is smaller.
@@ -394,7 +394,7 @@ def _check_head(c: keys.Config) -> None:
   part = c.train_scorer
   loss = resolve.bind("losses", part.loss, "train_scorer.loss")
   taken, named = inspect.signature(loss).parameters, f"train_scorer.loss.name={part.loss.name!r}"
-  compares = {"chosen_N", "chosen_NK", "scores_PG"} & set(taken)
+  compares = update_prm.COMPARED & set(taken)
   if not compares and "scores_N" not in taken:
     _refuse(c, "train_scorer.loss.name", "a loss of scores, such as reward_model.bce or .mse, or "
             "of pairs, such as reward_model.bradley_terry")

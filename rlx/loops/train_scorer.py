@@ -15,6 +15,7 @@ completions into the workdir. The same command with the same workdir resumes the
 rlx.tools.evaluate and rlx.tools.convert read the checkpoints.
 """
 import dataclasses
+import inspect
 import os
 import pathlib
 from typing import Any
@@ -24,14 +25,14 @@ import numpy as np
 
 from rlx import build
 from rlx.build import keys, options as options_lib
-from rlx.core import records
+from rlx.core import records, resolve
 from rlx.core.options import key
 from rlx.evals import at_k, prm_metrics
 from rlx.io import curves, hf, hub, report as report_lib, weights
 from rlx.loops import prm_sets, session, stored
 from rlx.models import lora
 from rlx.rewards import step_labels
-from rlx.stages import annotate, collect, place
+from rlx.stages import annotate, collect, place, update_prm
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -49,6 +50,7 @@ class Options:
   step_rollouts: int = key("train_scorer.step_rollouts")
   max_sampled: int | None = key("train_scorer.max_sampled")
   loss: str = key("prm.loss.name")
+  head_loss: str = key("train_scorer.loss.name")
   prm_sets: tuple = key("eval.prm_sets")
   eval_every: int = key("eval.every")
 
@@ -81,6 +83,7 @@ def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, An
   groups = ([completions] if options.labels in step_labels.OF_STEPS else
             stored.group_completions(completions))
   groups = stored.split_groups(groups, run.sizes.group)
+  if options.labels == "outcome" and options.rollouts: _check_pairs(groups, options)
   for step in s.steps():
     rollouts, outcome_B, columns = stored.batch(groups, step, run)
     s.host.training_tokens += int(rollouts.completion_len_B.sum())
@@ -99,7 +102,8 @@ def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, An
   s.clock.lap("eval")
   if options.labels is not None: save_scorer(run, s, options)
   summary = s.finish(
-      **evaluation, labels=options.labels, loss=options.loss,
+      **evaluation, labels=options.labels,
+      loss=options.loss if options.labels is None else options.head_loss,
       completions=len(completions), sampled_tokens=stored.count_sampled_tokens(completions),
       training_tokens=s.host.training_tokens,
       # A mean over steps, as in the RL loop; None for a PRM with a head.
@@ -194,6 +198,25 @@ def _check_rows(completions: list[stored.Completion], path: str | os.PathLike,
       raise ValueError(f"train_scorer.labels={options.labels!r}: no row of {path} has `{name}`.")
   if options.margins and "margin" not in completions[0].row:
     raise ValueError(f"train_scorer.margins=True: the rows of {path} have no `margin`.")
+
+
+def _check_pairs(groups: list[list[stored.Completion]], options: Options) -> None:
+  """Refuses rows in which a loss that compares completions finds nothing to learn."""
+  loss = resolve.lookup("losses", options.head_loss, "train_scorer.loss.name")
+  if update_prm.COMPARED.isdisjoint(inspect.signature(loss).parameters): return
+  said = f"train_scorer.loss.name={options.head_loss!r}"
+  pairs = [(a.row, b.row) for group in groups for a in group for b in group
+           if a.verdict > b.verdict]
+  if not pairs:
+    raise ValueError(f"{said}: it compares completions of a group, of which none of "
+                     f"{options.rollouts} has two with different verdicts; a loss of single ones is "
+                     "reward_model.bce.")
+  if options.head_loss != "reward_model.scaled_bradley_terry" or "margin" not in pairs[0][0]: return
+  weights_N = [a["margin"] - b["margin"] for a, b in pairs]
+  if min(weights_N) < 0 or not any(weights_N):
+    raise ValueError(f"{said}: the margins of {options.rollouts} weigh its pairs, {min(weights_N):g} "
+                     f"to {max(weights_N):g}; needed are numbers from 0 that are not all 0. With "
+                     "reward_model.soft_bradley_terry a margin below 0 is a pair the other way.")
 
 
 def measure_prm(run: build.Run, state: records.TrainState,

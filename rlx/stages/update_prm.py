@@ -12,6 +12,9 @@ from rlx.losses import diagnostics, reward_model
 from rlx.models import logps, value
 from rlx.stages import learner as learner_lib, passes as passes_lib, place
 
+# Arguments of losses of a head that compare the completions of a group.
+COMPARED = frozenset(("chosen_N", "chosen_NK", "scores_PG"))
+
 
 @dataclasses.dataclass(frozen=True)
 class UpdatePrm:
