@@ -419,9 +419,10 @@ def find_problems(c: keys.Config, prompts: list[records.Prompt]) -> dict[str, st
                  "out, or take it with verifier.allow_constant=true")
     if problem: problems.setdefault(p.id, problem)
   if c.verifier.by_item is not None:
-    count = getattr(pool.lookup(c.verifier.by_item), "count_items", None)
+    fn = pool.lookup(c.verifier.by_item)
+    count, own = (getattr(fn, name, None) for name in ("count_items", "item_keys"))
     for p in prompts:
-      problem = items.find_problem(p, c.verifier.max_items, count)
+      problem = items.find_problem(p, c.verifier.max_items, count, own)
       if problem: problems.setdefault(p.id, problem)
   return problems
 

@@ -103,8 +103,9 @@ def _check_workers(c: keys.Config) -> None:
   checked = pool.Pool(c.verifier.workers, c.verifier.timeout_s,
                       functions=build_judges.verifiers_of(c, None))
   checked.require(verifiers(c))
+  own = c.verifier.by_item and getattr(checked.lookup(c.verifier.by_item), "item_keys", None)
   for j, row in enumerate(c.verifier.default_items):
-    if problem := items.find_row_problem(row):
+    if problem := items.find_row_problem(row, own):
       raise ValueError(f"verifier.default_items[{j}]={row!r:.80}: {problem}.")
   if c.verifier.by_item and getattr(checked.lookup(c.verifier.by_item), "is_reward", False):
     _refuse(c, "verifier.by_item", "a verifier, which gives numbers in [0, 1]; a reward function "

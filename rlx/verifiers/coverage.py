@@ -93,6 +93,7 @@ def prefix(prompt: "records.Prompt", text: str) -> float:
 
 
 def _describe_reference(prompt):
+  if problem := _describe_number(prompt, "words"): return problem
   least = prompt.meta.get("words", WORDS)
   if len(_list_words(prompt.answer)) >= least: return None
   return f"its answer {prompt.answer!r:.60} has fewer than {least} words"
@@ -120,11 +121,19 @@ _IS_RIGHT = dict(
                          and not isinstance(w, str) for w in x),
     path=lambda x: re.search(r"\w", " ".join(x)) and not isinstance(x, str),
     sources=lambda x: all(isinstance(s, str) for s in x) and not isinstance(x, str))
+_NUMBERS = dict(path="least", sources="characters")  # {column: that of a number beside it}.
 _FORMS = dict(points="list of points, each a list of lists of keywords",
               path="list of texts with a word", sources="list of texts to quote from")
 
 
+def _describe_number(prompt, key):
+  given = prompt.meta.get(key, 1)
+  if type(given) is int and given >= 1: return None
+  return f"meta[{key!r}] is {given!r:.60}; needed is a whole number from 1"
+
+
 def _describe(prompt, key):
+  if key in _NUMBERS and (problem := _describe_number(prompt, _NUMBERS[key])): return problem
   given = prompt.meta.get(key)
   try:
     if given and _IS_RIGHT[key](given): return None

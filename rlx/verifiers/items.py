@@ -14,9 +14,10 @@ they are, in the verifier's order:
   threshold  from this value on the item counts as 1, else as 0; without it its value counts.
   veto       whether the reward is 0 where the item is 0 (rewards/items.py).
 
-Other keys are the verifier's own, such as "verifier" of `verdicts` here. Where nothing says what
-the items are, they are "item 1", "item 2", ... of weight 1. A verifier may have
-`count_items(prompt)`, which says how many it will give.
+Other keys are the verifier's own, such as "verifier" of `verdicts` here; with an attribute
+`item_keys`, a verifier says which, and others are refused. Where nothing says what the items are,
+they are "item 1", "item 2", ... of weight 1. A verifier may have `count_items(prompt)`, which says
+how many it will give.
 """
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -27,6 +28,7 @@ from rlx.core import resolve
 if TYPE_CHECKING: from rlx.core import records
 
 KEYS = ("name", "weight", "threshold", "veto")  # Of an item of any verifier.
+OF_RUBRICS = ("text", "verifier")  # Further ones, so that a judge and verifiers read one rubric.
 _MOST_NAMES = 16  # Names of items whose means are logged.
 
 
@@ -63,7 +65,7 @@ def _inspect(prompts, unsafe=False):
   return [(find_problem(prompt), None) for prompt in prompts]
 
 
-vars(verdicts)["inspect"] = _inspect
+vars(verdicts).update(inspect=_inspect, item_keys=OF_RUBRICS)
 
 
 def get_rows(prompt: "records.Prompt") -> list[dict] | None:
@@ -78,7 +80,7 @@ def list_names(prompt: "records.Prompt", known: Sequence[str]) -> list:
 
 def find_unknown(prompt: "records.Prompt", known: Sequence[str]) -> str | None:
   """Why a verifier that has only these items cannot judge those of a prompt; None: it can."""
-  if not are_rows(rows := get_rows(prompt) or ()): return f"items={rows!r:.60}: a list of dicts"
+  if (rows := get_rows(prompt)) and (problem := _find_rows_problem(rows, ())): return problem
   return next((f"meta['items']: {name!r:.40}; there are {', '.join(known)}"
                for name in list_names(prompt, known) if name not in known), None)
 
@@ -102,25 +104,31 @@ def average(items: Iterable[Item]) -> float:
 
 
 def find_problem(prompt: "records.Prompt", most: int,
-                 count: Callable[[Any], int] | None) -> str | None:
+                 count: Callable[[Any], int] | None,
+                 own: Sequence[str] | None = None) -> str | None:
   """Why the items of a prompt's verdicts cannot be read, in one line; None: they can.
 
   Args:
     most: items at most (`verifier.max_items`).
     count: `count_items` of the verifier; None: it has none.
+    own: `item_keys` of the verifier, the keys of an item that it reads; None: any.
   """
   rows, given = get_rows(prompt), count and count(prompt)
   n = given or 0
   if rows is not None:
-    if not are_rows(rows) or not rows: return f"items={rows!r:.60}: a list of dicts"
-    for j, row in enumerate(rows):
-      if problem := find_row_problem(row): return f"items[{j}]={row!r:.80}: {problem}"
-    if not any(row.get("weight", 1) > 0 for row in rows):
-      return "items: no weight is above 0, so that no completion could be right"
+    if problem := _find_rows_problem(rows, own): return problem
     if given is not None and given != len(rows):
       return f"items names {len(rows)} items; its verifier gives {given}"
     n = len(rows)
   return f"it has {n} items: at most verifier.max_items={most}; set it higher" if n > most else None
+
+
+def _find_rows_problem(rows: Any, own: Sequence[str] | None) -> str | None:
+  if not are_rows(rows) or not rows: return f"items={rows!r:.60}: a list of dicts"
+  for j, row in enumerate(rows):
+    if problem := find_row_problem(row, own): return f"items[{j}]={row!r:.80}: {problem}"
+  if any(row.get("weight", 1) > 0 for row in rows): return None
+  return "items: no weight is above 0, so that no completion could be right"
 
 
 def are_rows(x: Any) -> bool:
@@ -128,15 +136,19 @@ def are_rows(x: Any) -> bool:
   return isinstance(x, list | tuple) and all(isinstance(row, dict) for row in x)
 
 
-def find_row_problem(row: dict) -> str | None:
-  """Why this cannot be what a prompt says of an item; None: it can."""
+def find_row_problem(row: dict, own: Sequence[str] | None = None) -> str | None:
+  """Why this cannot be what a prompt says of an item; None: it can. `own`: as of `find_problem`."""
   def is_number(x): return type(x) in (int, float) and math.isfinite(x)
   if not isinstance(row.get("name"), str) or not row["name"].strip(): return "name: a text"
   if not is_number(row.get("weight", 1)): return "weight: a number, 1 by default"
   threshold = row.get("threshold")
   if threshold is not None and not (is_number(threshold) and 0 <= threshold <= 1):
     return "threshold: a number from 0 to 1"
-  return None if isinstance(row.get("veto", False), bool) else "veto: true or false"
+  if not isinstance(row.get("veto", False), bool): return "veto: true or false"
+  known = (*KEYS, *(row if own is None else own))
+  return next((f"{key!r:.40} is no key of an item, of which it has {', '.join(known)}; rename it or "
+               "leave it out"
+               for key in row if key not in known), None)
 
 
 def show(row: Sequence[Item]) -> list[dict[str, Any]]:

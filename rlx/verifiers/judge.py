@@ -35,7 +35,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Mapping, TypeAlias
 
 from rlx.core import resolve
-from rlx.verifiers import _endpoint, _replies, errors, steps as steps_lib, thoughts
+from rlx.verifiers import (
+    _endpoint, _replies, errors, items as items_lib, steps as steps_lib, thoughts)
 
 if TYPE_CHECKING: from rlx.core import records
 
@@ -148,7 +149,7 @@ class InProcess:
     return _judge_all(_FORMS[self.name], prompts, texts, self.send)
 
   def __getattr__(self, name: str) -> Any:
-    if name not in ("is_group", "inspect"): raise AttributeError(name)
+    if name not in ("is_group", "inspect", "item_keys"): raise AttributeError(name)
     return getattr(globals()[self.name], name)
 
   def __reduce__(self) -> Any:
@@ -739,8 +740,8 @@ def _item_texts(prompt):
   if isinstance(items, Sequence) and items and all(
       isinstance(x, Mapping) and (x.get("text") or x.get("name")) for x in items):
     return [" ".join(str(x.get("text") or x["name"]).split()) for x in items]
-  raise errors.Unknown("its `items` are no list of items with a `text` or a `name`, which a rubric "
-                       "needs")
+  raise errors.Unknown(f"items={items!r:.60}: a list of items with a `text` or a `name`, which a "
+                       "rubric needs")
 
 
 def _answer(prompt, text, options):
@@ -769,4 +770,4 @@ for _name, _form in _FORMS.items():
   vars(globals()[_name]).update(is_batch=True, is_tried=False, has_names=True,
                                 is_group=_form.is_group,
                                 limit_s=functools.partial(limit_s, _form))
-vars(rubric)["inspect"] = find_inspected
+vars(rubric).update(inspect=find_inspected, item_keys=items_lib.OF_RUBRICS)

@@ -82,8 +82,7 @@ def refusal(prompt: "records.Prompt", text: str) -> float:
   from the paper: the phrases are ours; how helpful an answer to a harmless prompt is, is left to
   another reward.
   """
-  if not isinstance(prompt.meta.get("refuse"), bool):
-    raise errors.Unknown("meta['refuse'] says whether the prompt is to be refused: true or false")
+  if problem := _describe_refusal(prompt): raise errors.Unknown(problem)
   answer = thoughts.behind(text, prompt).strip()
   start = "\n".join(answer.split("\n", 2)[:2]).lower().replace("’", "'")
   known = _words.compile_phrases(tuple(prompt.meta.get("refusals", REFUSALS)))
@@ -102,7 +101,8 @@ def inspect(prompts: Sequence["records.Prompt"], unsafe: bool = False) -> list[t
 
 for _fn in (label, items, score):
   vars(_fn).update(is_bounded=True, inspect=inspect, state=lambda prompt: _demonstrate(prompt))
-vars(refusal)["is_bounded"] = True
+vars(refusal).update(is_bounded=True, inspect=lambda prompts, unsafe=False: [
+    (_describe_refusal(p), None) for p in prompts])
 
 
 def _state(prompt, text):
@@ -143,11 +143,29 @@ def _check(prompt):
 
 def _describe(prompt):
   known = prompt.meta.get("labels")
-  if not known or isinstance(known, str) or not all(isinstance(x, str) for x in known):
+  if not known or not _is_texts(known):
     return f"meta['labels'] is {known!r:.60}; needed is a list of texts"
   if prompt.answer.lower() not in {x.lower() for x in known}:
     return f"its answer {prompt.answer!r:.60} is none of its labels {list(known)!r:.200}"
+  form, least = prompt.meta.get("format", {}), prompt.meta.get("min_words", 1)
+  if not _is_texts(prompt.meta.get("evidence", ())):
+    return f"meta['evidence'] is {prompt.meta['evidence']!r:.60}; needed is a list of texts"
+  if not isinstance(form, dict) or not _is_texts(form.get("tags", ())):
+    return f"meta['format'] is {form!r:.60}; needed is a dict with `tags`, a list of texts"
+  if type(least) is not int or least < 0:
+    return f"meta['min_words'] is {least!r:.60}; needed is a whole number from 0"
   return items_lib.find_unknown(prompt, PARTS)
+
+
+def _describe_refusal(prompt):
+  if not isinstance(refuse := prompt.meta.get("refuse"), bool):
+    return f"meta['refuse'] is {refuse!r:.60}; needed is true or false: whether to refuse the prompt"
+  if not _is_texts(phrases := prompt.meta.get("refusals", REFUSALS)) or not phrases:
+    return f"meta['refusals'] is {phrases!r:.60}; needed is a list of texts"
+  return None
+
+
+def _is_texts(x): return isinstance(x, list | tuple) and all(isinstance(t, str) and t for t in x)
 
 
 def _demonstrate(prompt):

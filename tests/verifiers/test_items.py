@@ -13,7 +13,7 @@ from rlx.io import metrics as io_metrics
 from rlx.loops import rl
 from rlx.stages import annotate, host_fields, outcomes
 from rlx.tools import view
-from rlx.verifiers import chain, code_tests, items, pool
+from rlx.verifiers import chain, code_tests, items, judge, pool
 from tests import tiny
 
 nan = np.nan
@@ -47,10 +47,16 @@ def test_the_mean_of_items(values, named, expected):
     ([dict(name="a", weight=nan)], None, "weight: a number"),
     ([dict(name="a", threshold=2)], None, "threshold: a number from 0 to 1"),
     ([dict(name="a", veto=1)], None, "veto: true or false"),
+    ([dict(name="a", text="?", verifier="format.boxed")], None, None),
+    ([dict(name="a", points=5)], None, "'points' is no key of an item, of which it has name, weight"),
+    ([dict(name="a", wieght=5)], None, "'wieght' is no key of an item"),
     ([dict(name="a", weight=-1)], None, "no weight is above 0")])
 def test_what_a_prompt_may_say_of_its_items(named, count, problem):
-  found = items.find_problem(prompt(named=named), 5, count and (lambda p: count))
+  def find(own): return items.find_problem(prompt(named=named), 5, count and (lambda p: count), own)
+  found = find(items.OF_RUBRICS)
   assert found is None if problem is None else re.search(problem, found), found
+  assert judge.InProcess("rubric", None).item_keys == judge.rubric.item_keys == items.OF_RUBRICS
+  assert find(None) == (None if "is no key" in str(found) else found)  # A verifier of one's own.
 
 
 def computed(prompts, lists, max_error_rate=0.5, max_items=5):
@@ -199,6 +205,9 @@ def test_a_run_learns_from_items_and_shows_them(files, tmp_path, verifier):
      r"^verifier.default_items\[0\]={'weight': 1}: name: a text"),
     (dict(verifier__by_item="items.verdicts", verifier__workers=1), None,
      "^prompt '.*': an item has no verifier: {'name': 'a'"),
+    (dict(verifier__by_item="judge.rubric", verifier__workers=1, verifier__judge__model="m",
+          verifier__judge__url="http://localhost/v1"), lambda *_: [dict(name="a", points=2)],
+     r"^prompt '.*': items\[0\]=.*'points' is no key of an item"),
     (dict(verifier__by_item="nothing.here"), None, "^verifier.by_item.*nothing.here")])
 def test_refused_before_anything_compiles(files, tmp_path, changes, of, message):
   source = write_rows(tmp_path, *filter(None, [of]))

@@ -39,7 +39,13 @@ def test_labels_with_weights_and_tags():
 @pytest.mark.parametrize("meta, answer, message", [
     ({}, "a", "meta.'labels'. is None; needed is a list"), (dict(labels="ab"), "a", "is 'ab'"),
     (dict(labels=["a"]), "b", "its answer 'b' is none of its labels"),
-    (dict(labels=["a"], items=[dict(name="speed")]), "a", "'speed'; there are label, format")])
+    (dict(labels=["a"], items=[dict(name="speed")]), "a", "'speed'; there are label, format"),
+    (dict(labels=["a"], items=[dict(name="label", weight="2")]), "a", "weight: a number"),
+    (dict(labels=["a"], items=[dict(name="label", points=2)]), "a", "'points' is no key of an item"),
+    (dict(labels=["a"], items=[dict(name="label", weight=0)]), "a", "no weight is above 0"),
+    (dict(labels=["a"], evidence="the plan"), "a", "meta.'evidence'. is 'the plan'; needed is a l"),
+    (dict(labels=["a"], format="tags"), "a", "meta.'format'. is 'tags'; needed is a dict"),
+    (dict(labels=["a"], min_words="5"), "a", "meta.'min_words'. is '5'; needed is a whole")])
 def test_prompts_without_labels_are_refused(meta, answer, message):
   p = records.Prompt("l", "?", answer, meta=meta)
   with pytest.raises(errors.Unknown, match=message): labels.score(p, "a")
@@ -54,7 +60,12 @@ def test_refusals(text, refuses):
   for refuse in (True, False):
     p = records.Prompt("l", "?", "", meta=dict(refuse=refuse))
     assert labels.refusal(p, text) == (refuses == refuse) and labels.refusal(p, "<think>") == 0
-  with pytest.raises(errors.Unknown, match="true or false"): labels.refusal(PROMPT, text)
+  for meta, wanted in ((META, "None; needed is true or false"), (dict(refuse="yes"), "'yes'; needed"),
+                       (dict(refuse=True, refusals="no way"), "refusals.*a list of texts")):
+    p = records.Prompt("l", "?", "", meta=meta)
+    with pytest.raises(errors.Unknown, match=wanted): labels.refusal(p, text)
+    assert labels.refusal.inspect([p])[0][0] and not labels.refusal.inspect([records.Prompt(
+        "l", "?", "", meta=dict(refuse=False))])[0][0]
 
 
 @pytest.mark.parametrize("text, stated", [
