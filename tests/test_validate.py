@@ -83,6 +83,10 @@ def test_the_command_says_which(tmp_path, tiny_files, command):
   found = json.loads((tmp_path / "out.json").read_text())
   assert [found[s]["references"]["paid"] for s in ("train", "eval")] == [2, 1]
   assert [u["completion"] for u in found["eval"]["references"]["unpaid"]] == [r"\boxed{}}"]
+  # What a run refuses, as it does.
+  c.prompts.columns = dict(verifier="labels.label")
+  with pytest.raises(ValueError, match="^prompt '.*': meta.'labels'. is None; .*more such prompts"):
+    data.main(c, validate="true")
   done = command("data", "quickstart:smoke", "validate=true")
   assert done.returncode == 0 and "paid by their verifier" in done.stdout
   assert command("data", "quickstart:smoke", "validate=1").stderr.startswith("rlx: validate='1': ")

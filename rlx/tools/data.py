@@ -61,7 +61,7 @@ def main(config: keys.Config, *, examples: str = "2", json: str | None = None,
       for each reason why prompts are dropped.
     json: file for the figures and examples.
     validate: "true" asks the verifiers of the prompts that are used about their own reference
-      answers, see `validate.validate`.
+      answers, see `validate.validate`, and refuses those that `rlx train` refuses.
   Returns:
     {"train", "eval", "eval.sets.NAME"} -> dict(rows, used, dropped, tokens, examples); `tokens`
     has the quantiles of the lengths of prompts and demonstrations; with `validate` also
@@ -97,6 +97,8 @@ def main(config: keys.Config, *, examples: str = "2", json: str | None = None,
     refusal = ValueError(f"validate: {len(unpaid)} references are not paid by their own verifier, "
                          f"first that of {unpaid[0]['id']!r}.")
   if refusal is not None: raise refusal
+  if validate == "true":
+    build_verifiers.check_prompts(config, [p for x in splits.values() for p in x.used or ()])
   return figures
 
 

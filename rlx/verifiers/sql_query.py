@@ -231,5 +231,6 @@ def _describe(prompt):
     return ("its databases cannot be made: meta['databases'] is a list of {table: {'columns': "
             f"[names], 'rows': [[values]]}}}} ({type(e).__name__}: {e})")
   if gold is not None: return None
-  return (f"its reference {prompt.answer!r:.80} has no result: it is no query, needs a function "
-          f"that is not in FUNCTIONS, or more than {STEPS} steps")
+  return (f"its reference {prompt.answer!r:.80} has no result: it is no query, names what the "
+          f"databases do not have, needs a function that is not in FUNCTIONS, or more than {STEPS} "
+          "steps")
