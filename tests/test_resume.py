@@ -15,11 +15,13 @@ import numpy as np
 import pytest
 
 from rlx import build
+from rlx.core import records
 from rlx.io import checkpoint, lock, metrics as io_metrics, preemption, progress, refusals
 from rlx.learner import memory
 from rlx.loops import rl
 from rlx.models import size
 from rlx.stages import collect, rewards_advantages
+from rlx.verifiers import errors, pool
 from tests import tiny
 
 STEPS = 5
@@ -315,6 +317,23 @@ def test_an_error_of_the_disk_is_one_line(capsys):
   assert ended.value.code == 2
   assert capsys.readouterr().err == (
       "rlx: /full/metrics.jsonl: No space left on device; run again to go on.\n")
+
+
+def test_a_verifier_that_is_down_is_one_line(capsys):
+  def down(prompt, text): raise errors.Unknown("no reply")
+  down.is_bounded = True
+  verifiers = pool.Pool(0, 50.0, functions=dict(down=down))
+  verifiers.verify([records.Prompt("p", "?", "1", "down")], ["1"])
+  with pytest.raises(SystemExit) as ended:
+    refusals.run_refusing(lambda: verifiers.check(0.1), again="")
+  assert ended.value.code == 2
+  assert capsys.readouterr().err == (
+      "rlx: verifier.max_error_rate=0.1: 1 of the last 1 verdicts are unknown (since the start: "
+      "unknown 1; last message: no reply).\n")
+  sizes = dict.fromkeys(range(2))
+  def grow():
+    for i in sizes: sizes[-i - 1] = 0  # "dictionary changed size during iteration"
+  with pytest.raises(RuntimeError): refusals.run_refusing(grow, again="")
 
 
 _TRAIN = """

@@ -28,7 +28,7 @@ def run_refusing(call: Callable[[], Any], folder: str | os.PathLike | None = Non
   except OSError as e:
     if e.errno not in _DISK: _end(e)
     refuse(f"{e.filename or folder}: {e.strerror}; {again}")
-  except ValueError as e:
+  except (ValueError, RuntimeError) as e:  # RuntimeError: a judge, verifier or environment is down.
     if not _is_raised_here(e): _end(e)
     refuse(e)
   except KeyboardInterrupt:

@@ -538,7 +538,7 @@ def _own(judges, name):
 
 
 def _problem(options, name):
-  form = _FORMS[name]
+  form, has_own = _FORMS[name], bool(options.get("template"))
   options = _complete(form, options)
   fn, env, template, reads = (options[k] for k in ("function", "api_key_env", "template", "reads"))
   transport, words = _transport(form, options), _replies.words_of(options["reads"])
@@ -589,7 +589,10 @@ def _problem(options, name):
        "win_rate, unless against='group'"),
       ("api_key_env", not has_url or env is None
        or re.fullmatch("[!-~]+", os.environ.get(env, "")),
-       "the name of an environment variable that is set, to ASCII without spaces, or None"))
+       "the name of an environment variable that is set, to ASCII without spaces, or None"),
+      ("reads", has_own or transport == "function"
+       or (words or {"": 0}).keys() <= _replies.words_of(form.reads).keys(),
+       f"words of its template, such as {form.reads!r}, or a `template` that asks for others"))
   return next(((key, options[key], allowed) for key, ok, allowed in checks if not ok), None)
 
 
