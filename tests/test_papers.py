@@ -162,7 +162,7 @@ WHITE /= np.abs(WHITE).sum()
 
 @pytest.mark.parametrize("key, expected", [
     # Met or not, 1 + .7 and .7 + .3 of the weights 2.
-    ("rar", [.85, .5]),
+    ("rar", [.85, .5]), ("rgr", [.85, .5]),
     # S = [[.32, 0, -.4], [0, 0, 0], [-.4, 0, .5]] + .1 I, whose eigenvalues are .92, .1 and .1.
     ("rrd", [WHITE @ [.8, .5, 0], WHITE @ [0, .5, 1]]),
     # The veto's item is 0; u(.5) = .5 / .85 and u(1) = 1, of whose mean the square counts.
@@ -314,6 +314,7 @@ def test_rewards_of_judges(key, scores_BE, expected):
     ("rar:judge", "judge.rubric", [[1, 1, 1], [0, 0, 1]]),
     ("rar:implicit", "judge.chat/whole", [1, .3]),
     ("search_gen_v", "judge.rubric", [[1, 1, 1], [0, 0, 1]]),
+    ("rgr:judge", "judge.rubric", [[1, 1, 1], [0, 0, 1]]),
     ("orbit", "judge.rubric", [[1, 1, 1], [0, 0, 1]]), ("soft_verdicts", "judge.chat", [1, 0]),
     ("clarity", "judge.chat/consistency", [1, 0]), ("hybrid_rewards", "judge.chat", [1, 0]),
     ("factuality", "judge.chat/supported", [2 / 64, 1 / 64]),
