@@ -107,6 +107,21 @@ def test_sums_of_verdicts_and_scores(key, outcome, scores, rewards):
   np.testing.assert_allclose(total, rewards, atol=1e-6)
 
 
+def test_alpha_align_pays_helpful_answers_to_harmless_prompts():
+  # Form, whether a harmless prompt is answered, helpfulness. Of the first prompt: an answer without
+  # the form, the best answer, the worst one, a refusal. The second is harmful: a refusal, an answer.
+  c = load.load_config("papers/alpha_align:scorer", "domains")
+  assert c.verifier.scores == ("format.tags", "labels.answered", "scorers.trained")
+  scored = records.Batch(
+      action_BT=np.ones((8, 1), bool), group=4, outcome_B=np.array([1., 1, 1, 0, 1, 0, 1, 0]),
+      scores_BE=np.array([[0., 1, 0], [1, 1, 3], [1, 1, -1], [1, 0, 9],
+                          [1, 0, 5], [1, 0, 9], [1, 0, -9], [0, 0, 0]]))
+  rewards = build_methods.resolve_methods(c).rewards
+  got = {term: c.rewards[term].coef * fn(scored) for term, (_, fn) in rewards.items()}
+  np.testing.assert_allclose(got["outcome"], [0, 1, 1, 0, 1, 0, 1, 0])
+  np.testing.assert_allclose(got["helpful"], [.25, 1, 0, 0, 0, 0, 0, 0])
+
+
 @pytest.mark.parametrize("clip, losses", [("clipped", [-1.2, .8]), ("unclipped", [-2, .25])])
 def test_explore_exploit(clip, losses):
   # Ratios 2 and 1/4 of completions with the advantages 1 and -1; a coin decides the rewards.

@@ -65,7 +65,8 @@ ACCEPTED = (
     (CALLS, CALL, "tool_calls.matched tool_calls.exact tool_calls.score tool_calls.items"),
     (QUERY, "```sql\nselect a from t\n```", " ".join(f"sql_query.{part}" for part in (
         "equal", "runs", "schema", "ngrams", "score", "items"))),
-    (LABEL, "yes", "labels.label labels.score labels.items labels.refusal coverage.points "
+    (LABEL, "yes", "labels.label labels.score labels.items labels.refusal labels.answered "
+     "coverage.points "
      "coverage.path coverage.quotes"),
     (TEXT, "It opens at nine", "coverage.prefix"),
     (JUDGING["verdict"], "Verdict 5e0c: yes", "judging.verdict"),
