@@ -47,7 +47,7 @@ WORDS = {"co_reward", "r_horizon", "laser", "lanser"}
 # Of a data set of their own, over a chat model.
 DOMAINS = {"alpha_align", "high_precision_if", "if_decorator", "job_application", "kg_path",
            "moderation_rl", "quote_tuning", "raif", "reasoning_sql", "ref_align", "refine", "rlpt",
-           "rlvrr", "sem_cos", "sql_rlvr", "tool_rm", "toolrl"}
+           "rlver", "rlvrr", "sem_cos", "sql_rlvr", "tool_rm", "toolrl"}
 # Verdicts about stored completions, over a chat model.
 JUDGING = {"cloud", "compass_verifier", "critic_rm", "gen_prm", "gen_rm", "irpo", "rm_nlhf",
            "rm_r1", "rrm", "spct", "think_prm", "think_rm"}
