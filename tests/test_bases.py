@@ -38,7 +38,7 @@ MBPP = [dict(task_id=1, text="Write a function to add two numbers.",
              code="def add(a, b):\r\n  return a + b", test_list=["assert add(1, 2) == 3"],
              test_setup_code="", challenge_test_list=[], split="train")]
 STEPS = {"capo", "clip_delta", "fapo", "gdpo", "pav", "pure", "reasonflux", "rsbs", "vsrm"}
-TURNS = {"ftrl", "gigpo", "gra", "igpo", "oprl", "ppr_renorm", "prs"}
+TURNS = {"agent_rrm", "ftrl", "gigpo", "gra", "igpo", "oprl", "ppr_renorm", "prs"}
 ANSWERS = {"crew", "dro_r3", "ema_std_filter", "jepo", "ll_rew", "nover", "rlpr", "verifree",
            "vr_cli"}
 JUDGES = {"clarity", "drlc", "factuality", "hybrid_rewards", "orbit", "pairwise_rl", "search_gen_v",

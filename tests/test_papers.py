@@ -161,6 +161,20 @@ def test_rlpt():
   assert ask_judge("papers/rlpt", prompt, texts, says) == [1, 0, 0]
 
 
+def test_agent_rrm():
+  """The judge reads calls, observations and thoughts; its score has three tenths of the weight."""
+  episode = "<think>Sum.</think>[12+85]97;#63"
+  says = lambda x: f"Fine.\nScore NONCE: {.5 + .25 * (x['episode'] == episode)}"
+  prompt = records.Prompt("p", "12+85-34=", "63")
+  got = ask_judge("papers/agent_rrm", prompt, [episode, "#63"], says)
+  assert got == [.75, .5] and ask_judge("papers/agent_rrm", prompt, ["#1"], lambda x: (
+      "Score NONCE: 0")) == [0]
+  assert np.isnan(ask_judge("papers/agent_rrm", prompt, ["#1"], lambda x: "Score NONCE: 1.5"))
+  got_BT = rewards_of("agent_rrm", [[.75], [.5]])
+  np.testing.assert_allclose(got_BT["episode"], [.225, .15], rtol=1e-6)
+  np.testing.assert_allclose(got_BT["answer"], [1, 0])
+
+
 def test_verpo():
   # Both pass the first test, one the second: rates 1 and 1/2, not near each other, so
   # that only the second counts, with e^-1, and the verdict with 1.
