@@ -135,14 +135,14 @@ def test_explore_exploit(clip, losses):
   np.testing.assert_allclose(methods.policy(scored)[0][:, 0], losses, rtol=1e-5)
 
 
-def ask_judge(key, prompt, texts, reply):
+def ask_judge(key, prompt, texts, reply, over=None):
   """Verdicts of completions by the judge of a config; `reply` makes a reply of {block: text}."""
   def answer(request):
     nonce = re.search("two lines with ([0-9a-f]{12})", request)[1]
     blocks = re.findall(rf"\[([^]\n]+) {nonce}\]\n(.*?)\n\[end of \1 {nonce}\]", request, re.S)
     return reply(dict(blocks)).replace("NONCE", nonce)
   with endpoint.serve(answer) as server:
-    c = load.load_config(key).copy_and_resolve_references()
+    c = load.load_config(key, over).copy_and_resolve_references()
     judge = c.verifier.judge.to_dict() | dict(url=server.url, retries=0, named={})
     given = dataclasses.replace(prompt, meta=dict(prompt.meta, judge=judge, thoughts=THOUGHTS))
     return [v for v, *_ in judge_lib.chat([given] * len(texts), texts)]
@@ -173,6 +173,18 @@ def test_agent_rrm():
   got_BT = rewards_of("agent_rrm", [[.75], [.5]])
   np.testing.assert_allclose(got_BT["episode"], [.225, .15], rtol=1e-6)
   np.testing.assert_allclose(got_BT["answer"], [1, 0])
+
+
+def test_if_decorator_pays_what_follows_the_rules_in_earnest():
+  says = lambda x: f"Verdict NONCE: {'no' if x['answer'] == '[name] [name]' else 'yes'}"
+  prompt = records.Prompt("p", "Write to Ann, with two placeholders.", "")
+  key, texts = "papers/if_decorator:judge", ["Dear [name], at [place]", "[name] [name]"]
+  assert ask_judge(key, prompt, texts, says, "domains") == [1, 0]
+  _, reward = build_methods.resolve_methods(load.load_config(key, "domains")).rewards["outcome"]
+  for score, rewards in ((1., [1, 0]), (0., [0, 0])):
+    scored = records.Batch(action_BT=np.ones((2, 1), bool), group=2, outcome_B=np.array([1., 0.]),
+                           scores_BE=np.full((2, 1), score))
+    np.testing.assert_array_equal(reward(scored), rewards)
 
 
 def test_verpo():
