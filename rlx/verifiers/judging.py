@@ -121,8 +121,8 @@ def similarity(prompt: "records.Prompt", text: str) -> float:
     0.75
   """
   judged, _ = _read_judged(prompt)
-  given = dict.fromkeys(judged.get(key) for key in ("critique", "other_critique"))
-  if not (given := " ".join(x for x in given if x)):
+  critiques = dict.fromkeys(judged.get(key) for key in ("critique", "other_critique"))
+  if not (given := " ".join(x for x in critiques if x)):
     raise errors.Unknown("meta['judged'] has no critique; prompts.columns.critique names its column")
   reply = _read_reply(prompt, text).content
   reasons = reply.rpartition("\n")[0] if find_stated(prompt, text) is not None else reply
