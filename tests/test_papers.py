@@ -135,17 +135,19 @@ def test_explore_exploit(clip, losses):
   np.testing.assert_allclose(methods.policy(scored)[0][:, 0], losses, rtol=1e-5)
 
 
-def ask_judge(key, prompt, texts, reply, over=None):
-  """Verdicts of completions by the judge of a config; `reply` makes a reply of {block: text}."""
+def ask_judge(key, prompt, texts, reply, over=None, form="chat", name=None):
+  """Verdicts of completions by a judge of a config; `reply` makes a reply of {block: text}."""
   def answer(request):
     nonce = re.search("two lines with ([0-9a-f]{12})", request)[1]
     blocks = re.findall(rf"\[([^]\n]+) {nonce}\]\n(.*?)\n\[end of \1 {nonce}\]", request, re.S)
     return reply(dict(blocks)).replace("NONCE", nonce)
   with endpoint.serve(answer) as server:
     c = load.load_config(key, over).copy_and_resolve_references()
-    judge = c.verifier.judge.to_dict() | dict(url=server.url, retries=0, named={})
+    own = c.verifier.judges[name].to_dict() if name else {}
+    judge = c.verifier.judge.to_dict() | own | dict(
+        url=server.url, retries=0, named={}, step_separator=c.rollouts.step_separator)
     given = dataclasses.replace(prompt, meta=dict(prompt.meta, judge=judge, thoughts=THOUGHTS))
-    return [v for v, *_ in judge_lib.chat([given] * len(texts), texts)]
+    return [v for v, *_ in getattr(judge_lib, form)([given] * len(texts), texts)]
 
 
 THOUGHTS = ("<think> </think>",)
@@ -185,6 +187,23 @@ def test_if_decorator_pays_what_follows_the_rules_in_earnest():
     scored = records.Batch(action_BT=np.ones((2, 1), bool), group=2, outcome_B=np.array([1., 0.]),
                            scores_BE=np.full((2, 1), score))
     np.testing.assert_array_equal(reward(scored), rewards)
+
+
+def test_trm():
+  """A sentence is correct here if the documents, which are the answer of the row, have it."""
+  says = lambda x: "\n".join(
+      f"Verdict NONCE {n}: {'yes' if x[f'step {n}'].strip('. ') in x['documents'] else 'no'}"
+      for n in range(1, len(x) - 1))
+  prompt = records.Prompt("p", "Who?", "Ann is old. Bo is near.")
+  got, = ask_judge("papers/trm:policy", prompt, ["Bo is near. Ann is new. Ann is old"], says,
+                   "domains", "steps", "sentences")
+  assert got == [1, 0, 1]
+  _, reward = build_methods.resolve_methods(
+      load.load_config("papers/trm:policy", "domains")).rewards["correct"]
+  scored = records.Batch(
+      action_BT=np.ones((2, 4), bool), group=2, outcome_B=np.zeros(2), step_ends_BT=ENDS_BT,
+      step_scores_BT=np.array([[0., 1., 0., 0.], [0., 1., 0., 1.]]))
+  np.testing.assert_allclose(reward(scored), [.5, 1])
 
 
 def test_verpo():
