@@ -49,8 +49,8 @@ DOMAINS = {"alpha_align", "high_precision_if", "if_decorator", "job_application"
            "moderation_rl", "quote_tuning", "raif", "reasoning_sql", "ref_align", "refine", "rlpt",
            "rlver", "rlvrr", "sem_cos", "sql_rlvr", "tool_rm", "toolrl"}
 # Verdicts about stored completions, over a chat model.
-JUDGING = {"cloud", "compass_verifier", "critic_rm", "gen_prm", "gen_rm", "irpo", "rm_nlhf",
-           "rm_r1", "rrm", "spct", "think_prm", "think_rm", "trm"}
+JUDGING = {"cloud", "compass_verifier", "critic_rm", "gen_prm", "gen_rm", "irpo", "rlbff",
+           "rm_nlhf", "rm_r1", "rrm", "spct", "think_prm", "think_rm", "trm"}
 # What a base cannot do.
 REFUSED = dict(
     toy={"synlogic"} | DOMAINS | JUDGING, domains=STEPS | TURNS | WORDS | ANSWERS | JUDGES | {

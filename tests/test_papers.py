@@ -135,7 +135,8 @@ def test_explore_exploit(clip, losses):
   np.testing.assert_allclose(methods.policy(scored)[0][:, 0], losses, rtol=1e-5)
 
 
-def ask_judge(key, prompt, texts, reply, over=None, form="chat", name=None):
+def ask_judge(key, prompt, texts, reply, over=None, form="chat", name=None,
+              **options):
   """Verdicts of completions by a judge of a config; `reply` makes a reply of {block: text}."""
   def answer(request):
     nonce = re.search("two lines with ([0-9a-f]{12})", request)[1]
@@ -145,7 +146,7 @@ def ask_judge(key, prompt, texts, reply, over=None, form="chat", name=None):
     c = load.load_config(key, over).copy_and_resolve_references()
     own = c.verifier.judges[name].to_dict() if name else {}
     judge = c.verifier.judge.to_dict() | own | dict(
-        url=server.url, retries=0, named={}, step_separator=c.rollouts.step_separator)
+        url=server.url, retries=0, named={}, step_separator=c.rollouts.step_separator, **options)
     given = dataclasses.replace(prompt, meta=dict(prompt.meta, judge=judge, thoughts=THOUGHTS))
     return [v for v, *_ in getattr(judge_lib, form)([given] * len(texts), texts)]
 
@@ -187,6 +188,20 @@ def test_if_decorator_pays_what_follows_the_rules_in_earnest():
     scored = records.Batch(action_BT=np.ones((2, 1), bool), group=2, outcome_B=np.array([1., 0.]),
                            scores_BE=np.full((2, 1), score))
     np.testing.assert_array_equal(reward(scored), rewards)
+
+
+def test_rlbff_asks_about_the_principle_alone():
+  """The principle stands in the place of the reference; p(yes) is the score of an endpoint."""
+  def says(x):
+    text = f"Verdict NONCE: {'yes' if x['principle'] == 'It is short.' else 'no'}"
+    return text if x["answer"] == "Bo." else "?"
+  prompt = records.Prompt("p", "Who?", "It is short.")
+  key = "papers/rlbff:policy"
+  assert np.isnan(ask_judge(key, prompt, ["Bo."], says, "domains"))  # There are no log-probs.
+  plain = dict(probability=False)
+  assert ask_judge(key, prompt, ["Bo."], says, "domains", **plain) == [1]
+  other = dataclasses.replace(prompt, answer="It is long.")
+  assert ask_judge(key, other, ["Bo."], says, "domains", **plain) == [0]
 
 
 def test_trm():
