@@ -66,6 +66,7 @@ ROWS = dict(
     {set_.dataset: functools.partial(public_rows, name)
      for name, set_ in reversed(sets.list_sets().items())},
     chain=chain_rows, chain_horizon=chain_rows, chain_pairs=chain_rows, instructions=made_rows,
+    instructions_pairs=made_rows,
     decisions=made_rows, facts=made_rows, jsonl=qa, judging=judged_rows,
     tool_calls=made_rows,
     reasoning_gym=gym_rows, segments=text_rows, tfds=qa)
@@ -108,6 +109,19 @@ def test_answers_pass_their_own_verifier_and_empty_completions_do_not(name):
     verify = resolve.lookup("verifiers", path)
     assert verify(prompt, right_completion(prompt)) == 1.0, prompt
     assert verify(prompt, "") == 0.0, prompt
+
+
+def test_instructions_are_asked_with_and_without_reasoning():
+  made = load("instructions_pairs", "train")
+  single = load("instructions", "train")
+  for p, first, second in zip(single, made[::2], made[1::2]):
+    assert first.text == second.text == p.text and first.answer == second.answer == p.answer
+    assert (first.meta["pair"], second.meta["pair"]) == (second.id, first.id)
+    assert not first.messages and second.messages == (
+        dict(role="user", content=p.text),
+        dict(role="assistant", content="<think>\n\n</think>\n\n"))
+    assert (first.meta["bare"], second.meta["bare"]) == (False, True)
+  assert len(made) == 2 * len(single)
 
 
 SENTENCES = "Ann is old. Bo is near!\nCy opens at nine. Yes. Di sells ten pears"
