@@ -392,6 +392,8 @@ def test_rewards_of_judges(key, scores_BE, expected):
     ("rgr:judge", "judge.rubric", [[1, 1, 1], [0, 0, 1]]),
     ("orbit", "judge.rubric", [[1, 1, 1], [0, 0, 1]]), ("soft_verdicts", "judge.chat", [1, 0]),
     ("clarity", "judge.chat/consistency", [1, 0]), ("hybrid_rewards", "judge.chat", [1, 0]),
+    # Both have more right steps than the answer of the row, which has none.
+    ("hybrid_rewards:best", "judge.pairs", [1, 1]),
     ("factuality", "judge.chat/supported", [2 / 64, 1 / 64]),
     ("factuality", "judge.chat/claims", [2 / 64] * 2), ("factuality", "judge.pairs", [1, 1]),
     ("pairwise_rl", "judge.pairs", [1, 1]), ("pairwise_rl:group", "judge.pairs", [1, 0]),

@@ -111,6 +111,21 @@ def test_answers_pass_their_own_verifier_and_empty_completions_do_not(name):
     assert verify(prompt, "") == 0.0, prompt
 
 
+@pytest.mark.parametrize("lowest, left", [(.5, "bd"), (.4, "bd"), (.1, "d"), (1.0, "abcd")])
+def test_rows_of_the_lowest_first_rewards(lowest, left):
+  """Of a, b and d: of equal rewards the first; c has none and stays."""
+  rows = [dict(question=q, answer="1", r=r) for q, r in zip("abcd", (.5, .25, None, -2))]
+  made = list(jsonl.prompts(rows, "train", first_reward="r", lowest=lowest))
+  kept = [p.text for p in made if isinstance(p, records.Prompt)]
+  assert "".join(kept) == "".join(sorted({*left, "c"})) and len(made) == 4
+  assert {p.reason for p in made if isinstance(p, records.Dropped)} <= {"with higher first rewards"}
+  ties = [dict(question=q, answer="1", r=1) for q in "ab"]
+  assert [getattr(p, "text", "") for p in jsonl.prompts(
+      ties, "train", first_reward="r", lowest=.5)] == ["a", ""]
+  with pytest.raises(ValueError, match="row 0 of train: column 'r': 'x' is no number"):
+    list(jsonl.prompts([dict(rows[0], r="x")], "train", first_reward="r"))
+
+
 def test_instructions_are_asked_with_and_without_reasoning():
   made = load("instructions_pairs", "train")
   single = load("instructions", "train")
