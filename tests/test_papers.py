@@ -256,6 +256,17 @@ def test_rubrics(key, expected):
   np.testing.assert_allclose(reward(scored), expected, rtol=1e-5)
 
 
+def test_rlvrr_adds_the_weights_of_the_programs_that_pass():
+  c = load.load_config("papers/rlvrr:programs", "domains")
+  scored = records.Batch(
+      action_BT=np.ones((2, 1), bool), group=2, outcome_B=np.array([.75, .5]),
+      items_BI=np.array([[1., 0], [1, 1]]), item_veto_BI=np.zeros((2, 2), bool),
+      item_weight_BI=np.array([[row["weight"] for row in c.verifier.default_items]] * 2))
+  rewards = build_methods.resolve_methods(c).rewards
+  total = sum(c.rewards[term].coef * fn(scored) for term, (_, fn) in rewards.items())
+  np.testing.assert_allclose(total, [.75 + .5, .5 + 1])
+
+
 def test_reward_agent():
   # Scores 1/4 and 1, checks of weights 1, .7 and .3: 1/4 + 1.7 and 1 + .3.
   c = load.load_config("papers/reward_agent")
