@@ -17,6 +17,7 @@ from rlx.core import records, resolve
 from rlx.prompts import generated
 from rlx.prompts.datasets import chain, chain_horizon, chain_pairs, gsm8k, hendrycks_math, jsonl
 from rlx.prompts.datasets import segments
+from rlx.stages import host_fields
 from rlx.verifiers import chain as chain_verifier, coverage
 from tests.io import strings
 
@@ -137,6 +138,7 @@ def test_instructions_are_asked_with_and_without_reasoning():
         dict(role="assistant", content="<think>\n\n</think>\n\n"))
     assert (first.meta["bare"], second.meta["bare"]) == (False, True)
   assert len(made) == 2 * len(single)
+  assert host_fields.bare_B(made[:3], group=2).tolist() == [0, 0, 1, 1, 0, 0]
 
 
 SENTENCES = "Ann is old. Bo is near!\nCy opens at nine. Yes. Di sells ten pears"
