@@ -17,9 +17,10 @@ collects requests until there are as many as prompts of the task, and makes an u
 from them in the next step; here half of each batch are requests about the other half. There a
 prompt whose completions differ gives a pair with probability 0.7, else a single judgement; here
 each form has its share. Half of its second attempts show the wrong answer alone, here all show the
-whole completion. The requests are in other words. The model of the toy has never seen any request.
+whole completion. The requests are in other words, and how second attempts are asked for is less
+certain than how judgements are. The model of the toy has never seen any request.
 
-Confidence in the formula: high for the judgements, medium for the second attempts.
+Confidence in the formula: medium.
 """
 from rlx.configs import base, quickstart
 

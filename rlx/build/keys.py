@@ -114,8 +114,8 @@ def rename_sections(recorded: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_open(key: str) -> bool:
-  """Whether a key is in a section that takes further keys, see OPEN and _OF_FUNCTION; of a source of
-  prompts.mixture or a set of eval.sets that of its options too, since it starts without any."""
+  """Whether a key is in a section that takes further keys, see OPEN and _OF_FUNCTION; of a source
+  of prompts.mixture or a set of eval.sets that of its options too, since it starts without any."""
   alone, section = _SOURCE.sub("prompts", key), key.rpartition(".")[0]
   return (alone.rpartition(".")[0] in (*OPEN, *["prompts.options"] * (alone != key))
           or section.rpartition(".")[0] in _OF_FUNCTION)

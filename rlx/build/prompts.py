@@ -100,7 +100,8 @@ def bind_derived(c: keys.Config) -> dict[str, tuple[resolve.UserFunction, int]]:
   """
   sets = {}
   for name, section in sorted(c.prompts.derived.items()):
-    spec, path = dict(keys.base.named_section("prompts.derived"), **section), f"prompts.derived.{name}"
+    path, spec = f"prompts.derived.{name}", dict(
+        keys.base.named_section("prompts.derived"), **section)
     most, _ = spec.pop("per_step"), spec.pop("template")
     sets[name] = resolve.bind("prompts", spec, path, n_given=1), most
     example = records.Prompt("example", "?", "1")

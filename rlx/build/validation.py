@@ -232,13 +232,14 @@ def _check_paired(c: keys.Config, methods: methods_lib.Methods) -> None:
 
 
 def _check_derived(c: keys.Config, methods: methods_lib.Methods) -> None:
-  """Refuses what prompts made of completions cannot have, or what cannot be cut into completions."""
+  """Refuses what prompts about completions cannot have."""
   if not c.prompts.derived: return
   build_prompts.bind_derived(c)
   for name, part in build_prompts.list_derived(c).items():
     with build_prompts.name_source(name, "prompts.derived"): build_prompts.bind_template(part)
     if name in (*c.prompts.mixture, *c.eval.sets):
-      raise ValueError(f"prompts.derived.{name}: another name; prompts.mixture or eval.sets has it.")
+      raise ValueError(f"prompts.derived.{name}: another name; prompts.mixture or eval.sets has "
+                       "it.")
   n, most = build_prompts.count_derived(c), c.prompts.per_step // 2
   if n > most:
     raise ValueError(f"prompts.derived: {n} prompts a step (per_step); at most {most}, half of "

@@ -49,9 +49,9 @@ def judging(completions: Sequence[Completion], *,
   Completions without a verdict and equal ones are left out; of `pair` and `scores` also questions
   whose completions have equal verdicts.
 
-  Source: SPARK, Liu et al. 2025, arXiv:2509.22624 (number from memory, unverified), by its
-  published code. Differs: there a prompt whose completions differ gives a pair with probability
-  0.7, else a single judgement; here how many prompts are of which form is set.
+  Source: SPARK, Liu et al. 2025, arXiv:2509.22624, by its published code. Differs: there a
+  prompt whose completions differ gives a pair with probability 0.7, else a single judgement; here
+  how many prompts are of which form is set.
 
   Args:
     form, per_question, balanced, both_orders, answers, reads: as prompts.columns of judging:FILE.

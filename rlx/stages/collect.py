@@ -13,8 +13,8 @@ from rlx.learner import hosts
 from rlx.prompts import iterator
 from rlx.rollouts import budget, filter_groups, padding
 from rlx.stages import (
-    columns as columns_lib, derive as derive_lib, dialogue, host_state, methods as methods_lib, outcomes as outcomes_lib,
-    sampling as sampling_lib, sizes as sizes_lib, texts as texts_lib)
+    columns as columns_lib, derive as derive_lib, dialogue, host_state, methods as methods_lib,
+    outcomes as outcomes_lib, sampling as sampling_lib, sizes as sizes_lib, texts as texts_lib)
 from rlx.verifiers import pool
 
 FILTERED, NOT_DRAWN, STORED = map(records.EXCLUDED.index, ("filtered", "not_drawn", "stored"))

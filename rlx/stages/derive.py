@@ -41,8 +41,10 @@ class Derive:
     for name, (_, most) in self.sets.items():
       order = np.random.default_rng([self.seed, rng.number(f"derived/{name}"), step]).permutation(
           len(completions))
-      made[name] = [p for p in self.make(name, [completions[i] for i in order])
-                    if len(self.texts.prompt_ids(p)) <= self.texts.prompt_tokens][:most]
+      by_id: dict[str, records.Prompt] = {}  # The same id twice would be sampled twice alike.
+      for p in self.make(name, [completions[i] for i in order]):
+        if len(self.texts.prompt_ids(p)) <= self.texts.prompt_tokens: by_id.setdefault(p.id, p)
+      made[name] = [*by_id.values()][:most]
     return made
 
   def make(self, name: str, completions: Sequence[derived.Completion]) -> list[records.Prompt]:
