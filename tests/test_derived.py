@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from configs import bases
 from rlx import build, cli
 from rlx.build import load, prompts as build_prompts
 from rlx.core import records
@@ -56,6 +57,15 @@ def test_judgements_of_completions_and_of_answers():
   # In words, with a code that no completion can know.
   p = made(derived.judging)[0]
   assert p.meta["judged"]["nonce"] in p.text and "[question" in p.text
+
+
+def test_scores_in_a_box():
+  """What papers/rise asks a language model."""
+  p = made(derived.judging, **bases.SCORE)[0]
+  assert "p\n\nThis is an answer to it.\n\nx1\n" in p.text and p.answer == "1"
+  assert [judging.verdict(p, text) for text in (
+      r"It is.\n\n$\boxed{1}$.", r"\boxed{0} no, \boxed{1}", r"\boxed{0}", "1", r"\boxed{2}")] == [
+          1, 1, 0, 0, 0]
 
 
 def test_pairs_of_completions_whose_verdicts_differ():
