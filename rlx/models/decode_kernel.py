@@ -35,7 +35,7 @@ def find_fault(*, group: int, head_dim: int, interpret: bool = False) -> str | N
   """
   x, t, column = 70, 64, 20
   rng, dtype = np.random.default_rng(0), jnp.bfloat16
-  normal = lambda *shape: rng.standard_normal(shape, np.float32).astype(dtype)
+  normal = lambda *shape: np.asarray(rng.standard_normal(shape, np.float32), dtype)
   qkv_WKAH = normal(2, 1, group + 2, head_dim)
   prompt_k_PKXH, prompt_v_PKXH = normal(2, 2, 1, x, head_dim)
   suffix_k_WKTH, suffix_v_WKTH = normal(2, 2, 1, t, head_dim)
