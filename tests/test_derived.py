@@ -95,6 +95,15 @@ def test_a_question_again_behind_a_wrong_completion():
   assert made(derived.reflection, chat)[0].asked == derived.AGAIN.format(question="p", answer="x2")
 
 
+def read_meta(completions):
+  """Of prompts that have it; the example of the check has none."""
+  for x in completions: yield dataclasses.replace(x.prompt, text=x.prompt.meta["begun"])
+
+
+def yield_texts(completions):
+  yield from (x.text for x in completions)
+
+
 # -- in a batch
 
 
@@ -224,11 +233,15 @@ def test_a_killed_run_resumes_bit_for_bit(k, folder, run, whole, tmp_path):
      "encode 'Is an answer"),
     (SETS, dict(prompts__max_tokens=3), "prompts.max_tokens=3: a prompt of prompts.derived.again "
      "has at least 4 tokens, with the shortest completion."),
+    (dict(a=dict(name="tests.test_derived:yield_texts")), {},
+     "prompts.derived.a.name: it yields a str; records.Prompt is needed."),
+    (dict(a=dict(name="tests.test_derived:read_meta", per_step=9)), {},
+     "prompts.derived: 9 prompts a step (per_step); at most 4"),
     (dict(a=dict(SETS["again"], per_step=3)), dict(mesh=dict(data=2, fsdp=1, tensor=1)),
      "the sum of prompts.derived.*.per_step=3: must be a multiple of mesh.data x mesh.fsdp = 2."),
 ], ids=str)
 def test_refusals_are_one_line(folder, sets, changes, message):
-  """Those that need the tokenizer or the mesh; others are in refused.toml."""
+  """Those of the tokenizer, the mesh and functions of one's own; others are in refused.toml."""
   with pytest.raises(ValueError) as e: build.build(config_of(folder, sets, **changes))
   assert str(e.value).startswith(message) and "\n" not in str(e.value)
 

@@ -104,6 +104,7 @@ def bind_derived(c: keys.Config) -> dict[str, tuple[resolve.UserFunction, int]]:
         keys.base.named_section("prompts.derived"), **section)
     most, _ = spec.pop("per_step"), spec.pop("template")
     sets[name] = resolve.bind("prompts", spec, path, n_given=1), most
+    if ":" in str(spec["name"]): continue  # It may read what this example does not have.
     example = records.Prompt("example", "?", "1")
     try:
       list(judging.ask(sets[name][0]([derived.Completion(example, text, text, verdict)
@@ -133,15 +134,16 @@ def derive_of(c: keys.Config, texts: texts_lib.Texts,
   Args:
     prompts: of training; short completions of the first of them are tried.
   Raises:
-    ValueError: what it makes of these is too long, or the tokenizer cannot encode it.
+    ValueError: what it makes of these is no prompt or too long, or the tokenizer cannot encode it.
   """
   if not c.prompts.derived: return None
   derive = options_lib.read_options(derive_lib.Derive, c, sets=bind_derived(c), texts=texts)
   tried = [derived.Completion(p, text, text, verdict) for p in prompts[:16]
            for text, verdict in (("", 1.0), (p.text[:1], 0.0))]
   for name in derive.sets:
+    made = derive.make(name, tried)
     try:
-      lengths = [len(texts.prompt_ids(p)) for p in derive.make(name, tried)]
+      lengths = [len(texts.prompt_ids(p)) for p in made]
     except ValueError as e:
       raise ValueError(f"prompts.derived.{name}.request: {str(e)[:300]}") from None
     if lengths and min(lengths) > texts.prompt_tokens:

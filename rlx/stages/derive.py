@@ -48,10 +48,17 @@ class Derive:
     return made
 
   def make(self, name: str, completions: Sequence[derived.Completion]) -> list[records.Prompt]:
-    """What a function makes of completions, whatever its length; what it drops is left out."""
+    """What a function makes of completions, whatever its length; what it drops is left out.
+
+    Raises:
+      ValueError: it yields something else than prompts.
+    """
     (fn, _), has_own = self.sets[name], name in self.texts.sources
+    made = [p for p in judging.ask(fn(completions)) if not isinstance(p, records.Dropped)]
+    if other := [p for p in made if not isinstance(p, records.Prompt)]:
+      raise ValueError(f"prompts.derived.{name}.name: it yields a {type(other[0]).__name__}; "
+                       "records.Prompt is needed.")
     named = [dataclasses.replace(p, id=f"derived/{name}/{p.id}", source=name if has_own else
-                                 p.source)
-             for p in judging.ask(fn(completions)) if isinstance(p, records.Prompt)]
+                                 p.source) for p in made]
     return [dataclasses.replace(p, meta={**p.meta, "begun": self.texts.start_of_reply(p)})
             for p in named]
