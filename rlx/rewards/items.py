@@ -149,7 +149,8 @@ def pareto(items_BI: Array, item_weight_BI: Array, learn_PG: Array) -> Array:
       item_weight_BI < 0, 1 - items_BI, items_BI)).reshape(*learn_PG.shape, -1)
   own_PG1I, other_P1GI = values_PGI[:, :, None], values_PGI[:, None]
   is_worse_PGG = jnp.all(other_P1GI >= own_PG1I, axis=3) & jnp.any(other_P1GI > own_PG1I, axis=3)
-  return 1.0 - jnp.any(is_worse_PGG & learn_PG[:, None], axis=2).reshape(-1)
+  is_dominated_PG = jnp.any(is_worse_PGG & learn_PG[:, None], axis=2)
+  return (~is_dominated_PG).astype(values_PGI.dtype).reshape(-1)
 
 
 @method
