@@ -46,11 +46,11 @@ JUDGES = {"clarity", "drlc", "factuality", "hybrid_rewards", "orbit", "pairwise_
 WORDS = {"co_reward", "r_horizon", "laser", "lanser"}
 # Of a data set of their own, over a chat model.
 DOMAINS = {"alpha_align", "high_precision_if", "if_decorator", "job_application", "kg_path",
-           "moderation_rl", "quote_tuning", "raif", "reasoning_sql", "ref_align", "refine", "rlvrr",
-           "sem_cos", "sql_rlvr", "toolrl"}
+           "moderation_rl", "quote_tuning", "raif", "reasoning_sql", "ref_align", "refine", "rlpt",
+           "rlvrr", "sem_cos", "sql_rlvr", "tool_rm", "toolrl"}
 # Verdicts about stored completions, over a chat model.
-JUDGING = {"compass_verifier", "gen_prm", "gen_rm", "irpo", "rm_r1", "rrm", "spct", "think_prm",
-           "think_rm"}
+JUDGING = {"cloud", "compass_verifier", "critic_rm", "gen_prm", "gen_rm", "irpo", "rm_nlhf",
+           "rm_r1", "rrm", "spct", "think_prm", "think_rm"}
 # What a base cannot do.
 REFUSED = dict(
     toy={"synlogic"} | DOMAINS | JUDGING, domains=STEPS | TURNS | WORDS | ANSWERS | JUDGES | {

@@ -18,6 +18,7 @@ Reader = Callable[[Mapping[str, Any], str, str | None], Read]
 # Where a set is, with its training split.
 SETS = {
     "preferences": None,  # The shape alone: any pairs `chosen` and `rejected`.
+    "critiques": None,  # What a run stores of prompts.columns.form=critique.
     "hh_rlhf": "hf:Anthropic/hh-rlhf::train",
     "ultrafeedback_binarized": "hf:HuggingFaceH4/ultrafeedback_binarized::train_prefs",
     "ultrafeedback": "hf:openbmb/UltraFeedback::train",
@@ -115,6 +116,15 @@ def _read_preferences(row, where):
                     where)
   if isinstance(made, str): return made
   return [made | {key: row[key] for key in ("margin",) if row.get(key) is not None}]
+
+
+def _read_critiques(row, where):
+  """A critique that `rlx train_scorer` sampled for a prompt of prompts/datasets/judging.py: with
+  those of the other answer of its pair in a group, a head learns which answer is better."""
+  pair, _, side = columns.find(row, "group", where).rpartition("/")
+  if not pair or side not in ("better", "worse"): return "that are about no answer of a pair"
+  own = {key: row[key] for key in ("prompt", "completion", "finish", "sampled") if key in row}
+  return [own | dict(group=pair, verdict=float(side == "better"))]
 
 
 def _read_hh_rlhf(row, where):
