@@ -157,7 +157,7 @@ def test_what_all_processes_ask_is_counted_once():
 
 @pytest.mark.parametrize("judge, message", [
     (dict(of=("here", "there")), r"judges.mine.of=\('here', 'there'\): all of its judges are in "),
-    (dict(model="model", cache="x"), "judges.mine.cache: None for a judge in process, in a run of")])
+    (dict(model="model", cache="x"), "judges.mine.cache: None for a judge in process, in a ")])
 def test_judges_that_processes_would_not_ask_alike_are_refused(monkeypatch, judge, message):
   monkeypatch.setattr(hosts.jax, "process_count", lambda: 2)
   c = tiny.config(pathlib.Path("x"), verifier__judges=dict(
