@@ -54,13 +54,13 @@ JUDGING = {"cloud", "compass_verifier", "critic_rm", "gen_prm", "gen_rm", "irpo"
 # What a base cannot do.
 REFUSED = dict(
     toy={"synlogic"} | DOMAINS | JUDGING, domains=STEPS | TURNS | WORDS | ANSWERS | JUDGES | {
-        "rar", "reward_agent", "rrd", "rubric_anchors", "verpo"},
+        "rar", "reward_agent", "rise", "rrd", "rubric_anchors", "verpo"},
     gsm8k=STEPS | TURNS | WORDS | {"opd", "tinyv", "ver_pitfall", "verpo"},
     math=STEPS | TURNS | WORDS | {"rl_plus", "verpo"},
-    code=STEPS | TURNS | WORDS | JUDGES | {"fmt_len"},
+    code=STEPS | TURNS | WORDS | JUDGES | {"fmt_len", "rise"},
     tools=STEPS | ANSWERS | WORDS | JUDGES | DOMAINS | JUDGING | {
-        "cooper", "dars", "dph", "fover", "opd", "red", "rl_plus", "synlogic", "tinyv",
-        "ver_pitfall", "verpo"})
+        "cooper", "dars", "dph", "fover", "opd", "red", "rise", "rl_plus", "spark", "synlogic",
+        "tinyv", "ver_pitfall", "verpo"})
 
 
 def differences(config):

@@ -10,7 +10,7 @@ import pytest
 from rlx.build import judges, load, methods as build_methods, updates, validation
 from rlx.core import records
 from rlx.prompts.datasets import segments
-from rlx.verifiers import judge as judge_lib, pool
+from rlx.verifiers import judge as judge_lib, labels, pool
 from tests.verifiers import endpoint
 
 # Two completions of a prompt, of two steps of two tokens each.
@@ -340,6 +340,21 @@ def test_precision_alone_pays_for_saying_little(claims):
   scores_BE = [[1 / 64, 1 / 64, 0.], [right, claims / 64, 0.]]
   brief, detailed = rewards_of("factuality", scores_BE)["outcome"]
   assert 1 / 1 > right * 64 / claims and detailed > brief
+
+
+@pytest.mark.parametrize("fit", [.6, .9])
+@pytest.mark.parametrize("penalty, invites", [(0, True), (.1, True), (10, False)])
+def test_large_penalties_end_in_rejecting_every_application(fit, penalty, invites):
+  """What a label gains on average where this share of the applications that look alike fits; the
+  penalty is for inviting one that does not. Terms without penalties decide by the share."""
+  options = importlib.import_module("configs.papers.job_application").get_config().prompts.options
+  meta = dict(labels=["invite", "reject"], items=[dict(item) for item in options["items"]])
+  def gain(label):
+    right, wrong = (labels.score(records.Prompt("a", "", answer, meta=meta), label)
+                    for answer in ("invite", "reject")[::1 if label == "invite" else -1])
+    if label == "reject": return fit * wrong + (1 - fit) * right
+    return fit * right + (1 - fit) * (wrong - penalty)
+  assert (gain("invite") > gain("reject")) == invites
 
 
 def test_brpo_has_no_baseline():
