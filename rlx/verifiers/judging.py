@@ -101,7 +101,7 @@ def gold(prompt: "records.Prompt", text: str) -> float:
 
 
 def similarity(prompt: "records.Prompt", text: str) -> float:
-  """How similar a reply is to the critique of a human, as the F1 of their words.
+  r"""How similar a reply is to the critique of a human, as the F1 of their words.
 
     F1 = 2 n / (|a| + |b|)      n the words that a and b share, as often as in both
 
