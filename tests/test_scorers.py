@@ -342,22 +342,25 @@ def test_pairs_of_a_right_completion_and_of_it_with_another_answer(folder):
 # What of a trained model the variant :scorer of a paper's config reads.
 ARMS = dict(pf_ppo="scores_BE", hero="scores_BE", par="scores_BE", lsc="scores_BE",
             pure="step_scores_BT", clip_delta="step_scores_BT", rsbs="step_scores_BT",
-            prof="step_scores_BT", rm_ens="scores_BE", herding="scores_BE", brme="scores_BE",
+            prof="step_scores_BT", rm_ens="scores_BE", herding="scores_BE",
+            brme="scores_BE score_spreads_BE",
             reasonflux="step_scores_BT scores_BE")
 MODELS = dict(lsc=2, rm_ens=5, herding=5, brme=5, reasonflux=2)  # Others: one.
 
 
 @pytest.fixture(scope="module", name="trained")
 def written_for_chains(tmp_path_factory):
-  """A small model with a head, with the tokenizer of the policy of the toy."""
+  """A small model with a head, and "spread" with two numbers; the tokenizer of the toy's policy."""
   folder = tmp_path_factory.mktemp("trained")
   tokens = weights.load_tokenizer(pathlib.Path("configs/models/chain"))
   config = transformer.DecoderConfig(
       vocab_size=len(tokens.vocabulary), d_model=16, n_layers=1, n_heads=2, n_kv_heads=2,
       head_dim=8, d_ff=16, has_head=True)
-  params = value.init(config, tiny.draw_decoder(config))
-  params["value"]["w_D1"] = params["embed"]["w_VD"][:1].T
-  hf.save(folder, config, params, tokens)
+  for kind, path in (("plain", folder), ("spread", folder / "spread")):
+    config = dataclasses.replace(config, score_head=kind, outputs=value.count_outputs(kind, 1))
+    params = value.init(config, tiny.draw_decoder(config))
+    params["value"]["w_D1"] = params["embed"]["w_VD"][:config.outputs].T
+    hf.save(path, config, params, tokens)
   return str(folder)
 
 
@@ -365,7 +368,7 @@ def written_for_chains(tmp_path_factory):
 def test_configs_of_papers_take_a_trained_scorer(key, trained):
   c = load.load_config(f"papers/{key}:scorer-smoke")
   assert len(c.scorers) == MODELS.get(key, 1)
-  for part in c.scorers.values(): part.path = trained
+  for part in c.scorers.values(): part.path = trained + "/spread" * (key == "brme")
   run = build.build(c)
   planned = {f.name: f.where for f in run.planned}
   assert all(planned[name] == "model" for name in ARMS[key].split())
@@ -378,6 +381,30 @@ def test_configs_of_papers_take_a_trained_scorer(key, trained):
     score_PG = np.where(batch.lengths_B > 0, batch.scores_BE[:, 0], -np.inf).reshape(-1, 4)
     kept_PG, rows = annotated.batch.learn_PG, np.arange(len(score_PG))
     assert kept_PG[rows, score_PG.argmax(axis=1)].all() and (kept_PG.sum(axis=1) == 2).all()
+
+
+def test_a_head_predicts_the_spread_of_its_score(trained):
+  """That of the last token of a completion, as a pass over whole rows without packing gives it."""
+  c = load.load_config("papers/brme:scorer-smoke")
+  c.verifier.scores = c.verifier.scores[:1]
+  c.scorers = dict(trained1=dict(path=trained, kind="head"))
+  with pytest.raises(ValueError, match="scorers.trained1.path=.*: a scorer with train_scorer.head="):
+    build.build(c)
+  c.scorers.trained1.path = f"{trained}/spread"
+  run = build.build(c)
+  state, prompts = run.init(), run.prompts.take(run.sizes.prompts)
+  texts = ["7;2#2", "3", "", "1;#4"] * (run.sizes.rows // 4)
+  rollouts = stages.rollouts(run, prompts, [run.texts.tokenizer.encode(t) for t in texts], 18)
+  batch = stages.score(run, state, rollouts, np.ones(len(texts), np.float32), prompts).batch
+  longer = padding.append(jax.device_get(rollouts), 0)
+  config = dataclasses.replace(run.passes.models["scorers.trained1"], remat="none")
+  o_BT2 = np.asarray(passes.outputs(state.frozen_models["scorers.trained1"], config, longer, None))
+  len_B = np.asarray(rollouts.completion_len_B)
+  want_B = np.where(len_B > 0, np.log1p(np.exp(o_BT2[np.arange(len(texts)), len_B, 1])) + .001, 0)
+  np.testing.assert_allclose(np.asarray(batch.score_spreads_BE)[:, 0], want_B, atol=1e-5)
+  c.verifier.scores = (*c.verifier.scores, "chain.answer")
+  with pytest.raises(ValueError, match="verifier.scores=.*: scorers of kind head alone, as rewards"):
+    build.build(c)
 
 
 def test_cooper_starts_from_the_policy_with_a_head_of_zeros():

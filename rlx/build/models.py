@@ -48,7 +48,12 @@ def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding
           f"{name}.path={path!r}: its table has {own_config.vocab_size} rows, that of "
           f"model.path={c.model.path!r} {config.vocab_size}; {_DRAWN_ONLY[name]} compares drawn "
           "tokens only, which both have.")
-    if host_fields.is_scorer(name): check_scorer(c, name, own_config, own_tokenizer, tokenizer)
+    if host_fields.is_scorer(name):
+      check_scorer(c, name, own_config, own_tokenizer, tokenizer)
+      if name in c.verifier.scores and own_config.score_head != "spread" and (
+          readers := methods.find_readers("score_spreads_BE")):
+        raise ValueError(f"{name}.path={path!r}: a scorer with train_scorer.head=spread, whose "
+                         f"spread {readers[0]} reads; its head is {own_config.score_head}.")
     models[name] = adapted(own_config, path), own
   models |= load_judges(c, mesh, shapes)
   if c.train_scorer.labels is not None and c.train_scorer.head != "yes_no":

@@ -320,6 +320,11 @@ def _check_scorers(c: keys.Config, methods: methods_lib.Methods) -> None:
     if not host_fields.is_scorer(first):
       _refuse(c, "verifier.scores",
               f"a scorer first, as {readers[0]} reads its score of each token")
+  others = [path for path in c.verifier.scores if not host_fields.is_scorer(path)
+            or scorers[path.partition(".")[2]].kind != "head"]
+  if others and (readers := methods.find_readers("score_spreads_BE")):
+    _refuse(c, "verifier.scores", f"scorers of kind head alone, as {readers[0]} reads their "
+            "spreads")
   if (scorers and "token_scores_BT" in [f.name for f in plan_lib.plan_fields(c, methods)]
       and scorers[c.verifier.scores[0].partition(".")[2]].kind == "yes_no"):
     _refuse(c, "verifier.scores", "a scorer of another kind than yes_no first, as scores of parts "

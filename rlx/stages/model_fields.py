@@ -127,6 +127,18 @@ def token_scores_BT(passes: passes_lib.Passes, appended_passes: passes_lib.Passe
                    passes.token_scores(names[0], appended_passes), 0)
 
 
+@field(np.float32, where="model", options=dict(names="verifier.scores"),
+       needs={"verifier.scores": ()})
+def score_spreads_BE(passes: passes_lib.Passes, appended_passes: passes_lib.Passes, *,
+                     names: tuple[str, ...]) -> jax.Array:
+  """The spread of each score that scorers with the head spread predict; 0 of empty completions."""
+  last_B1 = passes.rollouts.completion_len_B[:, None] - 1
+  spreads_BE = jnp.stack([jnp.take_along_axis(
+      passes.token_spreads(name, appended_passes), jnp.maximum(last_B1, 0), axis=1)[:, 0]
+                          for name in names], axis=1)
+  return jnp.where(last_B1 >= 0, spreads_BE, 0)
+
+
 # What an ensemble says of a completion: summaries of scores_BE, each one program.
 _summary = functools.partial(field, np.float32, where="model", needs={"verifier.scores": ()})
 
