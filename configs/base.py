@@ -702,6 +702,13 @@ def declared():
       # right, and what it leaves possible. Otherwise Monte-Carlo labels of steps of this kind.
       labels=Option(placeholder(str), "rlx.rewards.step_labels:LABELS"),
       merge_steps=False,  # whether a copy of each completion has two of its steps as one
+      # Whether the last token of a completion has its verdict as label beside those of steps, which
+      # end before EOS: the score of the whole, by the same head.
+      add_outcome=False,
+      # Where labels of steps come from: rollouts, sampled after each step | verifier, that of
+      # verifier.steps | consensus, rollouts, without the completions of which verifier.steps names
+      # another first wrong step. Rows that have `values` keep them.
+      labelled_by=choice("rollouts", "verifier", "consensus"),
       # What gives the score: a head for one number | spread: one for a mean and a spread | product:
       # for two probabilities, with labels=both | mixture: `heads` heads and a router of the prompt
       # | yes_no: the model's own head, `yes` against `no` after the completion and `question`.

@@ -345,7 +345,7 @@ ARMS = dict(pf_ppo="scores_BE", hero="scores_BE", par="scores_BE", lsc="scores_B
             prof="step_scores_BT", rm_ens="scores_BE", herding="scores_BE",
             brme="scores_BE score_spreads_BE",
             reasonflux="step_scores_BT scores_BE")
-MODELS = dict(lsc=2, rm_ens=5, herding=5, brme=5, reasonflux=2)  # Others: one.
+MODELS = dict(lsc=2, rm_ens=5, herding=5, brme=5)  # Others: one.
 
 
 @pytest.fixture(scope="module", name="trained")
@@ -388,7 +388,7 @@ def test_a_head_predicts_the_spread_of_its_score(trained):
   c = load.load_config("papers/brme:scorer-smoke")
   c.verifier.scores = c.verifier.scores[:1]
   c.scorers = dict(trained1=dict(path=trained, kind="head"))
-  with pytest.raises(ValueError, match="scorers.trained1.path=.*: a scorer with train_scorer.head="):
+  with pytest.raises(ValueError, match="scorers.trained1.path=.*: a scorer with train_scorer.head"):
     build.build(c)
   c.scorers.trained1.path = f"{trained}/spread"
   run = build.build(c)
@@ -403,7 +403,7 @@ def test_a_head_predicts_the_spread_of_its_score(trained):
   want_B = np.where(len_B > 0, np.log1p(np.exp(o_BT2[np.arange(len(texts)), len_B, 1])) + .001, 0)
   np.testing.assert_allclose(np.asarray(batch.score_spreads_BE)[:, 0], want_B, atol=1e-5)
   c.verifier.scores = (*c.verifier.scores, "chain.answer")
-  with pytest.raises(ValueError, match="verifier.scores=.*: scorers of kind head alone, as rewards"):
+  with pytest.raises(ValueError, match="verifier.scores=.*: scorers of kind head alone, as rewa"):
     build.build(c)
 
 

@@ -145,6 +145,22 @@ def test_a_batch_is_whole_groups_filled_up(run, tmp_path):
   assert np.nansum(labels_BT[3 - a]) == .75
 
 
+def test_the_verdict_is_a_label_beside_those_of_steps(run, tmp_path):
+  """On EOS: the last step of a completion that is cut ends in its last token."""
+  groups = [stored.add_labels(stored.read(_file(tmp_path, row), run.texts), run.texts, "soft")
+            for row in (_row("7;2#2", 0, values=[.25, 1.]),
+                        _row("3#3", None, values=[.75]),
+                        _row("7;2#2", 0, finish="length", values=[.5, .75]))]
+  _, _, columns = stored.batch(groups[:2], 0, run, add_outcome=True)
+  labels_BT = columns["labels_BT"][:, :6]
+  first = np.array([nan, .25, nan, nan, 1, 0])
+  a = int(not np.array_equal(labels_BT[0], first, equal_nan=True))
+  np.testing.assert_array_equal(labels_BT[[3 * a, 3 * (1 - a)]],
+                                [first, [nan, nan, .75, nan, nan, nan]])
+  _, _, columns = stored.batch(groups[2:], 0, run, add_outcome=True)
+  np.testing.assert_array_equal(columns["labels_BT"][0, :6], [nan, .5, nan, nan, .75, nan])
+
+
 def test_an_epoch_has_every_group_once_in_an_order_of_its_own(run, tmp_path):
   rows = [_row(f"{i}#{i}", 1, str(i)) for i in range(8)]
   groups = stored.split_groups(stored.group_completions(stored.read(_file(tmp_path, *rows),

@@ -377,7 +377,8 @@ def _check_steps(c: keys.Config, methods: methods_lib.Methods) -> None:
   if c.train_scorer.labels is None:
     _require_off(c, "without train_scorer.labels", {
         "train_scorer.balanced": False, "train_scorer.head": "plain", "train_scorer.margins": False,
-        "train_scorer.merge_steps": False, "train_scorer.loss.name": "reward_model.bce"})
+        "train_scorer.merge_steps": False, "train_scorer.add_outcome": False,
+        "train_scorer.labelled_by": "rollouts", "train_scorer.loss.name": "reward_model.bce"})
   _check_head(c)
   if c.rollouts.step_separator is not None: return
   needing = [f"{key}={path!r}" for path, key in verifiers(c).items()
@@ -427,6 +428,16 @@ def _check_head(c: keys.Config) -> None:
   if part.merge_steps and part.labels not in ("until_first_zero", "relative"):
     _refuse(c, "train_scorer.merge_steps", f"False with train_scorer.labels={part.labels!r}: the "
             "labels of later steps do not depend on earlier ones")
+  is_of_values = part.labels in step_labels.KINDS
+  if part.add_outcome and not is_of_values:
+    _refuse(c, "train_scorer.add_outcome", f"False with train_scorer.labels={part.labels!r}: it is "
+            "added to labels of steps")
+  if part.labelled_by == "rollouts": return
+  if not is_of_values or part.labels == "relative" and part.labelled_by == "verifier":
+    _refuse(c, "train_scorer.labelled_by", f"rollouts with train_scorer.labels={part.labels!r}")
+  if c.verifier.steps is None or host_fields.is_scorer(c.verifier.steps):
+    _refuse(c, "verifier.steps", "a verifier of steps, such as judge.steps, with "
+            f"train_scorer.labelled_by={part.labelled_by!r}")
 
 
 def _check_value_model(c: keys.Config, methods: methods_lib.Methods) -> None:

@@ -163,13 +163,63 @@ def label(path: str | os.PathLike, run: build.Run, state: records.TrainState,
     run.pool.check(run.annotate.max_error_rate)
     return wins_PG, rollouts.completion_len_B.reshape(-1, k).sum(axis=1)
 
+  prompts = _find_prompts(run, completions)
+  _complete(path, len(completions), size, make)
+
+
+def judge(path: str | os.PathLike, run: build.Run, completions: list[Completion],
+          verifier: str) -> None:
+  """Writes the rows of completions with `judged`, what a verifier of steps says of each step.
+
+  Rows without `values` get them as values, too. Null is unknown, as where there are more or fewer
+  verdicts than steps. An incomplete file is completed.
+
+  Source: labels by the votes of several judge prompts, Tan et al. 2025, arXiv:2502.11520 (AURORA);
+  by a language model, Zhang et al. 2025, arXiv:2501.07301. Differs from the papers: nothing known.
+
+  Raises:
+    ValueError: as `label`.
+  """
+  prompts = _find_prompts(run, completions)
+
+  def make(start: int, stop: int) -> list[dict]:
+    part = completions[start:stop]
+    lists = run.outcomes.verifiers.lists(
+        verifier, prompts[start:stop], [x.row["completion"] for x in part])
+    run.pool.check(run.annotate.max_error_rate)
+    rows = []
+    for x, columns, given in zip(part, run.texts.step_columns([x.ids for x in part]), lists):
+      n = max(len(columns), 1)
+      given = given if isinstance(given, list) else [given] * n
+      judged = [*map(_number, given)] if len(given) == n else [None] * n
+      rows.append(dict(values=judged) | x.row | dict(judged=judged))
+    return rows
+
+  _complete(path, len(completions), run.sizes.rows, make)
+
+
+def keep_agreed(completions: list[Completion]) -> list[Completion]:
+  """The Completions whose `values` and `judged` have the same first wrong step, or none.
+
+  A value above 0 is a right step, and a verdict of 1/2 and more; rows with unknown ones are left
+  out. Source: consensus filtering, Zhang et al. 2025, arXiv:2501.07301.
+  """
+  known = [x for x in completions if None not in (*x.row["values"], *x.row["judged"])]
+  values_BJ, judged_BJ = (best_of_n.pad([x.row[name] for x in known])
+                          for name in ("values", "judged"))
+  keep_B = step_labels.consensus(jnp.asarray(values_BJ > 0, jnp.float32), jnp.asarray(judged_BJ),
+                                 jnp.asarray(~np.isnan(values_BJ)))
+  return [x for x, keep in zip(known, np.asarray(keep_B)) if keep]
+
+
+def _find_prompts(run: build.Run, completions: list[Completion]) -> list[records.Prompt]:
+  """The training prompt of each completion, which names its verifier."""
   assert run.prompts is not None
   try:
-    prompts = run.prompts.by_id([x.group for x in completions])
+    return run.prompts.by_id([x.group for x in completions])
   except ValueError as e:
     raise ValueError("train_scorer.labels: the group of a completion "
                      f"must be the id of its prompt, which names the verifier; {e}") from None
-  _complete(path, len(completions), size, make)
 
 
 def read(path: str | os.PathLike, texts: texts_lib.Texts) -> list[Completion]:
@@ -491,14 +541,15 @@ def count_sampled_tokens(completions: list[Completion]) -> int:
   return sum(x.row.get("sampled", len(x.ids)) for x in completions)
 
 
-def batch(groups: list[list[Completion]], step: int,
-          run: build.Run) -> tuple[records.Rollouts, np.ndarray, dict[str, np.ndarray]]:
+def batch(groups: list[list[Completion]], step: int, run: build.Run, *, add_outcome: bool = False
+          ) -> tuple[records.Rollouts, np.ndarray, dict[str, np.ndarray]]:
   """(rollouts, outcome_B, columns of the Batch) of a step, in numpy; groups are reshuffled every
   epoch.
 
   A group with fewer than rollouts.per_prompt rows is padded with empty rows, which have no
   verdict and no labels. The column labels_BT, and with labels=both also potential_BT, is NaN except
-  at the tokens that have labels; margin_B is there if rows have it.
+  at the tokens that have labels; margin_B is there if rows have it. With `add_outcome` the last
+  token of a completion has its verdict, where no step ends in it.
   """
   n, rows, sizes, asked = len(groups), [], run.sizes, run.passes.asked_scorer
   for i in range(step * sizes.prompts, (step + 1) * sizes.prompts):
@@ -519,6 +570,8 @@ def batch(groups: list[list[Completion]], step: int,
     arrays[name] = np.full(rollouts.sampler_logps_BT.shape, np.nan, np.float32)
     for labels_T, x, columns_J in zip(arrays[name], rows, ends):
       if labels := getattr(x, field): labels_T[columns_J] = labels[:len(columns_J)]
+      if add_outcome and x.ids and len(x.ids) - 1 not in columns_J:
+        labels_T[len(x.ids) - 1] = x.verdict
   if "margin" in groups[0][0].row:
     arrays["margin_B"] = np.array([x.row.get("margin", 0) for x in rows], np.float32)
   return rollouts, verdict_B, arrays
