@@ -41,13 +41,13 @@ STEPS = {"capo", "clip_delta", "fapo", "gdpo", "pav", "pure", "reasonflux", "rsb
 TURNS = {"ftrl", "gigpo", "gra", "igpo", "oprl", "ppr_renorm", "prs"}
 ANSWERS = {"crew", "dro_r3", "ema_std_filter", "jepo", "ll_rew", "nover", "rlpr", "verifree",
            "vr_cli"}
-JUDGES = {"aurora", "clarity", "drlc", "factuality", "hybrid_rewards", "orbit", "pairwise_rl",
-          "prm_lessons", "search_gen_v", "soft_verdicts", "writing_zero"}
+JUDGES = {"aurora", "clarity", "drlc", "factuality", "hybrid_rewards", "med_prm", "orbit",
+          "pairwise_rl", "prm_lessons", "search_gen_v", "soft_verdicts", "writing_zero"}
 WORDS = {"co_reward", "r_horizon", "laser", "lanser"}
 # Of a data set of their own, over a chat model.
 DOMAINS = {"alpha_align", "high_precision_if", "if_decorator", "job_application", "kg_path",
            "moderation_rl", "quote_tuning", "raif", "reasoning_sql", "ref_align", "refine", "rlvrr",
-           "sem_cos", "sql_rlvr", "toolrl"}
+           "sem_cos", "sql_rlvr", "tool_rm", "toolrl"}
 # Verdicts about stored completions, over a chat model.
 JUDGING = {"compass_verifier", "gen_prm", "gen_rm", "irpo", "rm_r1", "rrm", "spct", "think_prm",
            "think_rm"}

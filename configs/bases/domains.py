@@ -27,17 +27,18 @@ def get_config(arg=""):
   return base.sized(c, size)
 
 
-def grpo(arg, dataset, system, **options):
+def grpo(arg, dataset, system, *, method=quickstart.grpo, **options):
   """GRPO on a made data set, over the chosen language model or this base.
 
   Args:
     arg: "" or "smoke".
     dataset: of prompts.dataset; options: of its `generate`.
     system: the system turn, which says what the reply has to look like.
+    method: what makes the config, in the place of GRPO.
   """
   with base.over(base.chosen() or "domains"):
     base.part("chat model")
-    c = quickstart.grpo(arg)
+    c = method(arg)
   _place(c, dataset, system, options)
   return c
 
