@@ -524,7 +524,8 @@ def declared():
       # "scorers.NAME"; None: no scores of steps.
       steps=placeholder(str),
       # Verifier that gives each character a number in [0, 1], 1/2 outside of spans, such as
-      # "judge.spans"; None: no scores of spans.
+      # "judge.spans", or scorer of kind probability, as "scorers.NAME", that gives each token one;
+      # None: no scores of spans.
       spans=placeholder(str),
       # Verifier that gives a list with a number in [0, 1] for each item of its verdict, such as the
       # tests of a program (verifiers/items.py); None: there is none.

@@ -110,18 +110,24 @@ def test_a_batch_has_the_scores_of_all_kinds_and_of_verifiers(folder):
 def test_scores_of_steps_and_of_tokens(folder):
   """steps.completion reads the scorer of verifier.steps, steps.redistribute the first score."""
   rewards = dict(step=dict(name="steps.completion", kind="mean", coef=1.0),
-                 spread=dict(name="steps.redistribute", coef=1.0))
+                 spread=dict(name="steps.redistribute", coef=1.0),
+                 tokens=dict(name="steps.spans", coef=1.0))
   run = build.build(config_of(folder, ("head", "likely", "ratio"), dict(
       rewards=rewards, advantages=dict(total=dict(name="process.reinforce"), whiten=False),
-      verifier__scores=("scorers.ratio", "scorers.head"), verifier__steps="scorers.likely")))
-  state = run.init()
-  rollouts = stages.rollouts(run, run.prompts.take(8),
-                             [run.texts.tokenizer.encode(t) for t in TEXTS], 8)
+      verifier__scores=("scorers.ratio", "scorers.head"), verifier__steps="scorers.likely",
+      verifier__spans="scorers.likely")))
+  state, tokens = run.init(), run.texts.tokenizer
+  ids = [tokens.encode(t) + [tokens.end_id] * (i % 4 == 3) for i, t in enumerate(TEXTS)]
+  rollouts = stages.rollouts(run, run.prompts.take(8), ids, 8,
+                             np.arange(32, dtype=np.int32) % 4 == 3)
   batch = stages.score(run, state, rollouts, np.float32([1, 0, 0, 1] * 8)).batch
   all_BT, ends_BT = expected(run, state, rollouts), np.asarray(batch.step_ends_BT)
   assert ends_BT.sum(axis=1)[:4].tolist() == [2, 1, 0, 2]
   for field, name in (("step_scores_BT", "likely"), ("prefix_scores_BT", "ratio")):
     np.testing.assert_allclose(getattr(batch, field), np.where(ends_BT, all_BT[name], 0), atol=1e-5)
+  has_text_BT = np.arange(8) < np.array([len(t) for t in TEXTS])[:, None]  # All but EOS.
+  np.testing.assert_allclose(batch.span_scores_BT, np.where(has_text_BT, all_BT["likely"], .5),
+                             atol=1e-5)
 
 
 def test_a_saved_head_is_read_again_and_by_no_other_key(folder):
@@ -451,6 +457,7 @@ def test_what_an_ensemble_says_of_a_completion():
     (("asked",), dict(verifier__scores=("scorers.asked",), scorers__asked__yes="YN"),
      "scorers.asked.yes='YN': one token, not 2"),
     (("ratio",), dict(verifier__steps="scorers.ratio"), "verifier.steps=.*a scorer with a head"),
+    (("head",), dict(verifier__spans="scorers.head"), "verifier.spans=.*a scorer of kind probabil"),
     (("head",), LONE | dict(rollouts__filter_groups=dict(name="tests.test_scorers:reads_later")),
      "rollouts.filter_groups.name='tests.test_scorers:reads_later': one that does not read "
      "logps_BT"),

@@ -62,7 +62,8 @@ def _find_scored(c: keys.Config) -> frozenset[str]:
   return frozenset([
       *["scores_BE"] * any(map(is_scorer, scores)),
       *["prefix_scores_BT"] * any(map(is_scorer, scores[:1])),
-      *["step_scores_BT"] * is_scorer(c.verifier.steps)])
+      *["step_scores_BT"] * is_scorer(c.verifier.steps),
+      *["span_scores_BT"] * is_scorer(c.verifier.spans)])
 
 
 def list_trained(c: keys.Config) -> list[str]:

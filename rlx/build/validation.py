@@ -134,7 +134,8 @@ def verifiers(c: keys.Config) -> dict[str, str]:
       *((f"eval.sets.{name}.verifier", filter(None, [build_prompts.find_verifier(c, name)]))
         for name in c.eval.sets),
       ("verifier.scores", own), ("verifier.step_rewards", c.verifier.step_rewards),
-      ("verifier.steps", steps), ("verifier.spans", filter(None, [c.verifier.spans])),
+      ("verifier.steps", steps), ("verifier.spans", [
+          x for x in (c.verifier.spans,) if x is not None and not host_fields.is_scorer(x)]),
       ("verifier.by_item", filter(None, [c.verifier.by_item])),
       ("eval.prm_sets", sets)) for path in paths}
 
@@ -301,7 +302,8 @@ def _check_scorers(c: keys.Config, methods: methods_lib.Methods) -> None:
   """Refuses scorers that are missing, or read by nothing, or that cannot give what is asked."""
   scorers = build_models.read_scorers(c)
   named = [("verifier.scores", path) for path in c.verifier.scores]
-  named = [(key, path) for key, path in (*named, ("verifier.steps", c.verifier.steps))
+  named = [(key, path) for key, path in (*named, ("verifier.steps", c.verifier.steps),
+                                         ("verifier.spans", c.verifier.spans))
            if host_fields.is_scorer(path)]
   for key, path in named:
     name = path.partition(".")[2]
@@ -309,6 +311,9 @@ def _check_scorers(c: keys.Config, methods: methods_lib.Methods) -> None:
       _refuse(c, key, f"there is no {path}; set {path}.path, or name one of {sorted(scorers)}")
     if key == "verifier.steps" and scorers[name].kind not in ("head", "probability"):
       _refuse(c, key, f"a scorer with a head; {path}.kind={scorers[name].kind!r} is of completions")
+    if key == "verifier.spans" and scorers[name].kind != "probability":
+      _refuse(c, key, "a scorer of kind probability, whose scores of tokens are between 0 and 1, "
+              f"not {path}.kind={scorers[name].kind!r}")
   for name, part in scorers.items():
     if f"scorers.{name}" not in (path for _, path in named):
       raise ValueError(f"scorers.{name}: verifier.scores and verifier.steps do not name it; drop "

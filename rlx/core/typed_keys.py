@@ -415,6 +415,9 @@ Keys = TypedDict("Keys", {
     # answer stands, when the policy itself is the teacher (implicit.hinted).
     "teacher.hint": str | None,
     "teacher.path": str | None,
+    # Whether the last token of a completion has its verdict as label beside those of steps, which
+    # end before EOS: the score of the whole, by the same head.
+    "train_scorer.add_outcome": bool,
     # whether right and wrong steps have half of the head's loss each
     "train_scorer.balanced": bool,
     # What gives the score: a head for one number | spread: one for a mean and a spread | product:
@@ -423,6 +426,10 @@ Keys = TypedDict("Keys", {
     "train_scorer.head": Literal["plain", "spread", "product", "mixture", "yes_no"],
     "train_scorer.heads": int,
     "train_scorer.held_out": str | None,
+    # Where labels of steps come from: rollouts, sampled after each step | verifier, that of
+    # verifier.steps | consensus, rollouts, without the completions of which verifier.steps names
+    # another first wrong step. Rows that have `values` keep them.
+    "train_scorer.labelled_by": Literal["rollouts", "verifier", "consensus"],
     # None: an implicit PRM, trained on verdicts. outcome: a model with a head, which learns the
     # verdict, or the order of the verdicts of a group, at the last token. prefixes: at each token
     # the share of right completions among those of the group that begin so. spans: labels of
@@ -553,7 +560,8 @@ Keys = TypedDict("Keys", {
     # The quantile of an ensemble of these scores that low_scores_B is, interpolated linearly.
     "verifier.scores_quantile": float,
     # Verifier that gives each character a number in [0, 1], 1/2 outside of spans, such as
-    # "judge.spans"; None: no scores of spans.
+    # "judge.spans", or scorer of kind probability, as "scorers.NAME", that gives each token one;
+    # None: no scores of spans.
     "verifier.spans": str | None,
     # Functions that give each reasoning step a reward on any scale, for the reward steps.given.
     "verifier.step_rewards": Sequence[str],

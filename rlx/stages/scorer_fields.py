@@ -40,6 +40,18 @@ def step_scores_BT(passes: passes_lib.Passes, appended_passes: passes_lib.Passes
   return jnp.where(step_ends_BT, passes.token_scores(name, appended_passes), 0)
 
 
+@field(np.float32, where="model", options=dict(name="verifier.spans"),
+       needs={"verifier.spans": None})
+def span_scores_BT(passes: passes_lib.Passes, appended_passes: passes_lib.Passes, *,
+                   name: str) -> jax.Array:
+  """Score of the scorer in verifier.spans on each token that the policy drew; 1/2 elsewhere, and on
+  the EOS token at the end, which has no text."""
+  rows, len_B1 = passes.rollouts, passes.rollouts.completion_len_B[:, None]
+  is_eos_BT = ((jnp.arange(rows.sampler_logps_BT.shape[1])[None] == len_B1 - 1)
+               & (rows.finish_B == records.FINISH.index("eos"))[:, None])
+  return jnp.where(rows.action_BT & ~is_eos_BT, passes.token_scores(name, appended_passes), 0.5)
+
+
 @field(np.float32, where="model",
        needs={"verifier.scores": (), "rollouts.step_separator": None})
 def prefix_scores_BT(token_scores_BT: jax.Array, step_ends_BT: jax.Array) -> jax.Array:

@@ -32,6 +32,16 @@ CASES = {
          "with two different questions"),
         (dict(prompt="2+2?", chosen="4", rejected="4"), "with two equal completions"),
         (dict(chosen="4", rejected="5"), "without a question")],
+    "edits": [
+        (dict(prompt="2+2?", chosen="It is 4, so yes.", rejected="It is not 4, yes."), [
+            dict(question="2+2?", completion="It is 4, so yes.", verdict=1.0,
+                 spans=[[0, 6, .5], [6, 9, .5], [9, 12, 1.0], [12, 16, .5]]),
+            dict(question="2+2?", completion="It is not 4, yes.", verdict=0.0,
+                 spans=[[0, 6, .5], [6, 10, 0.0], [10, 13, .5], [13, 17, .5]])]),
+        (dict(prompt="2+2?", chosen="4", rejected="5"), [
+            dict(question="2+2?", completion="4", verdict=1.0, spans=[[0, 1, 1.0]]),
+            dict(question="2+2?", completion="5", verdict=0.0, spans=[[0, 1, 0.0]])]),
+        (dict(prompt="2+2?", chosen="4", rejected="4"), "with two equal completions")],
     "hh_rlhf": [
         (dict(chosen="\n\nHuman: 2+2?\n\nAssistant: 4", rejected="\n\nHuman: 2+2?\n\nAssistant: 5"),
          [dict(question=(USER,), chosen="4", rejected="5")]),
