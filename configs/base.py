@@ -719,6 +719,9 @@ def declared():
       yes="Yes", no="No",
       loss=dict(name="reward_model.bce"),  # of a head
       margins=False,  # whether reward_model.bradley_terry subtracts the rows' `margin`
+      # Which pairs of the rows are learned, and which way round, by the scores of verifier.scores:
+      # a function of rlx/evals, such as preferences.keep_agreed; None: all, as they are.
+      curate=dict(name=placeholder(str)),
       step_rollouts=Option(8, GROUP),      # completions sampled after each step for its label
       balanced=False,  # whether right and wrong steps have half of the head's loss each
       # Stops using completions once this many tokens were sampled for their labels; None: no limit.

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from rlx import build
-from rlx.io import curves, metrics as io_metrics, tokenizer, weights
+from rlx.build import methods, options as options_lib
+from rlx.io import curves, hf, metrics as io_metrics, tokenizer, weights
 from rlx.loops import prm_sets, stored, train_scorer
 from rlx.models import logps, value
 from rlx.rollouts import padding, trajectories
@@ -234,6 +235,49 @@ def test_pairs_of_a_file_train_an_implicit_prm_by_dpo(folder):
   want = np.mean(soft(z_PG[:, 1] - z_PG[:, 0]))
   assert np.asarray(outcome_B).reshape(-1, 4)[:, :2].tolist() == [[1, 0]] * 8
   assert loss_of(run, state, placed) == pytest.approx(want, rel=1e-4)
+
+
+def test_pairs_are_chosen_and_swapped_by_frozen_scorers(folder, tmp_path, capsys):
+  """As preferences.keep_agreed says of scores by passes over whole rows; margins are strengths."""
+  config, params, tokens = weights.load(folder / "model")
+  heads = {}
+  for i in range(2):
+    own = dataclasses.replace(config, has_head=True, tied_head=True)
+    heads[f"s{i}"] = own, value.init(own, params)
+    heads[f"s{i}"][1]["value"]["w_D1"] = np.random.default_rng(i).normal(
+        size=(own.d_model, 1)).astype(np.float32)
+    hf.save(folder / f"s{i}", *heads[f"s{i}"], tokens)
+  rows = [{name: x for name, x in row.items() if name != "margin"} | dict(rejected=f"7;;{i}")
+          for i, row in enumerate(PAIRS)]
+  c = config_of(folder, rows, "soft_bradley_terry", dict(
+      verifier__scores=("scorers.s0", "scorers.s1"),
+      scorers={name: dict(path=str(folder / name)) for name in heads}),
+                curate=dict(name="preferences.keep_agreed"))
+  run = build.build(c, learns="prm")
+  options = options_lib.read_options(train_scorer.Options, c, curate=methods.bind_curation(c))
+  got, _ = train_scorer.data(run, run.init(), tmp_path, options)
+  read = stored.read(c.train_scorer.rollouts, run.texts)
+  longer = padding.append(run.texts.rollouts([x.prompt for x in read], [x.ids for x in read]), 0)
+  at = np.arange(len(read)), [len(x.ids) for x in read]
+  gap_NM = np.stack([np.asarray(_outputs(x, own, longer, None))[at][:, 0]
+                     for own, x in heads.values()], axis=1).reshape(-1, 2, 2)
+  gap_NM = gap_NM[:, 0] - gap_NM[:, 1]
+  want = []
+  for row, gap_M in zip(rows, gap_NM):
+    if (gap_M > 0).all(): want.append((row["chosen"], row["rejected"], gap_M.mean()))
+    if (gap_M < 0).all(): want.append((row["rejected"], row["chosen"], -gap_M.mean()))
+  swapped = int((gap_NM < 0).all(axis=1).sum())
+  assert 0 < swapped < len(want) < len(rows)
+  said = f"of 8 pairs {swapped} are swapped and {len(rows) - len(want)} left out."
+  assert said in capsys.readouterr().err
+  again = stored.read(tmp_path / "curated.jsonl", run.texts)
+  for found in (got, again):
+    assert [x.row["completion"] for x in found] == [text for *pair, _ in want for text in pair]
+    assert [x.verdict for x in found] == [1, 0] * len(want)
+    np.testing.assert_allclose([x.row["margin"] for x in found[::2]], [m for *_, m in want],
+                               rtol=1e-4)
+  with pytest.raises(ValueError, match="train_scorer.curate: rows that are pairs"):
+    stored.curate(tmp_path / "x", run, run.init(), read[1:], options.scores, options.curate)
 
 
 @pytest.mark.parametrize("head", ["mixture", "yes_no"])

@@ -96,6 +96,16 @@ def bind_schedule(key: str, peak: float, section: Mapping) -> schedule.Schedule:
     raise ValueError(f"{key}.{e}") from None
 
 
+def bind_curation(c: keys.Config) -> resolve.UserFunction | None:
+  """The function of train_scorer.curate: (chosen_NM, rejected_NM) -> keep_N; None: there is none.
+
+  Raises:
+    ValueError: as `resolve.bind`.
+  """
+  if c.train_scorer.curate.name is None: return None
+  return resolve.bind("evals", c.train_scorer.curate, "train_scorer.curate", n_given=2)
+
+
 def _anneal(c: keys.Config) -> methods_lib.Anneal:
   fn = None if c.rollouts.anneal.name is None else resolve.bind(
       "rollouts", c.rollouts.anneal, "rollouts.anneal", n_given=2)

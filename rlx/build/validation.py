@@ -433,6 +433,7 @@ def _check_head(c: keys.Config) -> None:
   if part.merge_steps and part.labels not in ("until_first_zero", "relative"):
     _refuse(c, "train_scorer.merge_steps", f"False with train_scorer.labels={part.labels!r}: the "
             "labels of later steps do not depend on earlier ones")
+  _check_curation(c)
   is_of_values = part.labels in step_labels.KINDS
   if part.add_outcome and not is_of_values:
     _refuse(c, "train_scorer.add_outcome", f"False with train_scorer.labels={part.labels!r}: it is "
@@ -443,6 +444,21 @@ def _check_head(c: keys.Config) -> None:
   if c.verifier.steps is None or host_fields.is_scorer(c.verifier.steps):
     _refuse(c, "verifier.steps", "a verifier of steps, such as judge.steps, with "
             f"train_scorer.labelled_by={part.labelled_by!r}")
+
+
+def _check_curation(c: keys.Config) -> None:
+  """Refuses a choice of pairs without scorers, or where none are learned."""
+  if c.train_scorer.curate.name is None: return
+  build_methods.bind_curation(c)
+  if c.train_scorer.labels != "outcome":
+    _refuse(c, "train_scorer.curate.name", f"None with train_scorer.labels="
+            f"{c.train_scorer.labels!r}; it chooses pairs of whole completions")
+  scorers = build_models.read_scorers(c)
+  if not c.verifier.scores or not all(
+      host_fields.is_scorer(path) and scorers[path.partition(".")[2]].kind != "yes_no"
+      for path in c.verifier.scores):
+    _refuse(c, "verifier.scores", "scorers alone, and none of kind yes_no, with "
+            f"train_scorer.curate.name={c.train_scorer.curate.name!r}")
 
 
 def _check_value_model(c: keys.Config, methods: methods_lib.Methods) -> None:

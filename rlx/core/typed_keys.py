@@ -420,6 +420,10 @@ Keys = TypedDict("Keys", {
     "train_scorer.add_outcome": bool,
     # whether right and wrong steps have half of the head's loss each
     "train_scorer.balanced": bool,
+    # Which pairs of the rows are learned, and which way round, by the scores of verifier.scores:
+    # a function of rlx/evals, such as preferences.keep_agreed; None: all, as they are.
+    "train_scorer.curate": Function | dict[str, Any],
+    "train_scorer.curate.name": Function | None,
     # What gives the score: a head for one number | spread: one for a mean and a spread | product:
     # for two probabilities, with labels=both | mixture: `heads` heads and a router of the prompt
     # | yes_no: the model's own head, `yes` against `no` after the completion and `question`.

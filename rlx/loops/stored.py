@@ -39,14 +39,14 @@ import numpy as np
 
 from rlx import build
 from rlx.core import prefixes, ranges, records, rng
-from rlx.evals import best_of_n
+from rlx.evals import best_of_n, preferences
 from rlx.io import rows as io_rows
 from rlx.learner import hosts, sharding
 from rlx.loops import prm_sets
 from rlx.prompts import columns as columns_lib, scored_sets
 from rlx.rewards import step_labels
 from rlx.rollouts import padding, trajectories
-from rlx.stages import host_fields, texts as texts_lib
+from rlx.stages import host_fields, passes as passes_lib, texts as texts_lib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -376,6 +376,60 @@ def _is_list_of_segments(x: Any) -> bool:
             and kinds[0] == kinds[-1] == "action")
   except (TypeError, ValueError):
     return False
+
+
+def curate(path: str | os.PathLike, run: build.Run, state: records.TrainState,
+           completions: list[Completion], names: Sequence[str], choose: Callable
+           ) -> list[Completion]:
+  """The Completions of the pairs that `choose` keeps or swaps, by the scores of frozen scorers.
+
+  Their `margin` is by how much the scorers prefer the better one, in the mean, where rows have
+  none. They are written as pairs, and a line on stderr says how many were swapped and left out.
+
+  Args:
+    names: of the scorers, "scorers.NAME".
+    choose: (chosen_NM, rejected_NM) -> keep_N: 1, -1 swaps, 0 leaves out.
+  Raises:
+    ValueError: a group is no pair of a better and a worse completion, or no pair is left.
+  """
+  groups = [sorted(group, key=lambda x: -x.verdict) for group in group_completions(completions)]
+  if wrong := next((g for g in groups if len(g) != 2 or not g[0].verdict > g[1].verdict), None):
+    raise ValueError(f"train_scorer.curate: rows that are pairs `chosen` and `rejected`; the group "
+                     f"{wrong[0].group!r:.80} has {len(wrong)} completions.")
+  scores_NM = _score(run, state, [x for group in groups for x in group], names)
+  chosen_NM, rejected_NM = scores_NM[::2], scores_NM[1::2]
+  keep_N = np.asarray(choose(chosen_NM, rejected_NM))
+  strength_N = keep_N * preferences.measure_strength(chosen_NM, rejected_NM)
+  kept, rows = [], []
+  for group, keep, strength in zip(groups, keep_N, strength_N):
+    if not keep: continue
+    margin = group[0].row.get("margin", float(strength))
+    pair = [dataclasses.replace(x, verdict=verdict, row=x.row | dict(
+        verdict=verdict, margin=margin * verdict))
+            for x, verdict in zip(group[::int(keep)], (1.0, 0.0))]
+    kept += pair
+    better, worse = (x.row for x in pair)
+    rows.append({name: better[name] for name in ("prompt", "question") if name in better} | dict(
+        chosen=better["completion"], rejected=worse["completion"], margin=margin))
+  print(f"rlx: train_scorer.curate: of {len(groups)} pairs {sum(keep_N < 0)} are swapped and "
+        f"{sum(keep_N == 0)} left out.", file=sys.stderr)
+  if not kept: raise ValueError("train_scorer.curate: no pair is left.")
+  pathlib.Path(path).write_text("".join(json.dumps(row) + "\n" for row in rows))
+  return kept
+
+
+def _score(run: build.Run, state: records.TrainState, completions: list[Completion],
+           names: Sequence[str]) -> np.ndarray:
+  """scores_NM of completions by scorers, at their last tokens."""
+  parts = []
+  for rows in padding.batches(completions, run.sizes.rows):
+    rollouts = _rollouts(rows, run.texts).rows()
+    passes, longer = (passes_lib.make_passes(run.passes, state, x)
+                      for x in (rollouts, padding.append(rollouts, 0)))
+    at = np.arange(len(rows)), np.asarray(rollouts.completion_len_B) - 1
+    parts.append(np.stack([hosts.fetch(passes.token_scores(name, longer))[at] for name in names],
+                          axis=1))
+  return np.concatenate(parts)[:len(completions)]
 
 
 def label_all(completions: list[Completion], run: build.Run,

@@ -23,8 +23,8 @@ import jax
 import numpy as np
 
 from rlx import build
-from rlx.build import keys, options as options_lib
-from rlx.core import records
+from rlx.build import keys, methods as build_methods, options as options_lib
+from rlx.core import records, resolve
 from rlx.core.options import key
 from rlx.evals import at_k, prm_metrics
 from rlx.io import curves, hf, hub, report as report_lib, weights
@@ -54,6 +54,8 @@ class Options:
   loss: str = key("prm.loss.name")
   prm_sets: tuple = key("eval.prm_sets")
   eval_every: int = key("eval.every")
+  scores: tuple = key("verifier.scores")
+  curate: resolve.UserFunction | None = None  # See train_scorer.curate.
 
 
 def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | None:
@@ -71,7 +73,8 @@ def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | N
     s.record(config, run.shapes())
     s.restore(run.init, run.prompts)
     run.outcomes.hold(s.state)
-    return _train(run, s, options_lib.read_options(Options, config))
+    return _train(run, s, options_lib.read_options(
+        Options, config, curate=build_methods.bind_curation(config)))
 
 
 def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, Any] | None:
@@ -169,6 +172,9 @@ def data(run: build.Run, state: records.TrainState, workdir: pathlib.Path,
                   batch=run.sizes.prompts, group=run.sizes.group, stream="rollouts")
   completions = stored.read(rollouts, run.texts)
   _check_rows(completions, rollouts, options)
+  if options.curate is not None:
+    completions = stored.curate(workdir / "curated.jsonl", run, state, completions, options.scores,
+                                options.curate)
   if options.labels in step_labels.KINDS:
     needed: tuple[str, ...] = ("values", *["start"] * (options.labels == "relative"))
     if options.labelled_by == "verifier" and any("values" not in x.row for x in completions):
