@@ -330,6 +330,10 @@ def _judge(_=None):
   )
 
 
+_WITH_ANSWER = Kind("a text with {} where the reference answer stands",
+                    lambda x: x in TEXT and "{}" in x)
+
+
 def _scorer(_):
   return dict(
       path=placeholder(str),  # as model.path, with its tokenizer
@@ -339,6 +343,10 @@ def _scorer(_):
       kind=Option("head", "rlx.stages.passes:KINDS"),
       question=placeholder(str),
       yes="Yes", no="No",
+      # A text with {} where the reference answer stands, which a head reads between prompt and
+      # completion, as with train_scorer.reference; None: it does not read the answer.
+      reference=Option(placeholder(str), _WITH_ANSWER),
+      reference_tokens=Option(placeholder(int), COUNT),  # of the longest such text
       # What a model with a head learns from in each step, beside the policy; None: nothing, it is
       # frozen. verdicts: those of the completions that learn | altered: pairs of a right completion
       # and the same with another answer, which the prompt's verifier rejects. A language model
@@ -717,6 +725,9 @@ def declared():
       heads=Option(2, whole(2, 64)),
       question=placeholder(str),
       yes="Yes", no="No",
+      # A text with {} where the `reference` of a row stands, or the reference answer of completions
+      # that are sampled, between prompt and completion; None: it is not read.
+      reference=Option(placeholder(str), _WITH_ANSWER),
       loss=dict(name="reward_model.bce"),  # of a head
       margins=False,  # whether reward_model.bradley_terry subtracts the rows' `margin`
       # Which pairs of the rows are learned, and which way round, by the scores of verifier.scores:

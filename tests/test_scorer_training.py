@@ -336,6 +336,20 @@ def test_a_head_is_resumed_bit_by_bit_and_the_same_on_eight_devices(folder, tmp_
                tiny.restored(other, tmp_path / "mesh")[0].prm, state.prm)
 
 
+def test_a_head_goes_on_from_that_of_its_start(folder, tmp_path):
+  config, params, tokens = weights.load(folder / "model")
+  config = dataclasses.replace(config, has_head=True, tied_head=True)
+  params = value.init(config, params)
+  params["value"]["w_D1"] = np.random.default_rng(5).normal(
+      size=(config.d_model, 1)).astype(np.float32)
+  hf.save(tmp_path / "start", config, params, tokens)
+  of = lambda **options: build.build(config_of(
+      folder, LISTS, more=dict(prm__path=str(tmp_path / "start")), **options), learns="prm")
+  tiny.assert_equal_trees(of().init().prm["value"], params["value"])
+  with pytest.raises(ValueError, match="prm.path=.*: a language model; this one has a head"):
+    of(**ASKED)
+
+
 def test_a_scorer_keeps_what_its_own_start_came_with(folder, tmp_path, monkeypatch):
   """Not what the policy came with, whose tokens are the same."""
   monkeypatch.setattr(curves, "draw_at_k", lambda *_: None)

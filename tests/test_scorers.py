@@ -130,6 +130,35 @@ def test_scores_of_steps_and_of_tokens(folder):
                              atol=1e-5)
 
 
+def test_a_head_reads_the_reference_answer(folder):
+  """Between prompt and completion, of completions and of their steps."""
+  c = config_of(folder, ("head", "likely"), dict(
+      verifier__scores=("scorers.head",), verifier__steps="scorers.likely", rewards=dict(
+          outcome=dict(name="outcome.score", coef=1.0),
+          step=dict(name="steps.completion", kind="mean", coef=1.0)),
+      advantages=dict(total=dict(name="group.rloo"), whiten=False)))
+  for part in c.scorers.values(): part.update(dict(reference="{};", reference_tokens=3))
+  run = build.build(c)
+  state, prompts, tokens = run.init(), run.prompts.take(8), run.texts.tokenizer
+  prompts = [dataclasses.replace(p, answer=str(i)) for i, p in enumerate(prompts)]
+  ids = [tokens.encode(t, add_bos=False) for t in TEXTS]
+  rollouts = stages.rollouts(run, prompts, ids, 8)
+  batch = stages.score(run, state, rollouts, np.float32([1, 0, 0, 1] * 8), prompts).batch
+  asked = [list(run.texts.prompt_ids(p)) for p in prompts]
+  rows = trajectories.pairs(
+      [asked[b // 4] + tokens.encode(f"{b // 4};", add_bos=False) for b in range(32)], ids, tokens,
+      8, 16)
+  head_BT = expected(run, state, rows)["head"]
+  len_B = np.asarray(rollouts.completion_len_B)
+  want_B = np.where(len_B > 0, head_BT[np.arange(32), np.maximum(len_B - 1, 0)], np.nan)
+  np.testing.assert_allclose(batch.scores_B, want_B, atol=1e-5)
+  np.testing.assert_allclose(batch.step_scores_BT, np.where(
+      batch.step_ends_BT, 1 / (1 + np.exp(-head_BT)), 0), atol=1e-5)
+  prompts[3] = dataclasses.replace(prompts[3], answer="12345")
+  with pytest.raises(ValueError, match="scorers.head.reference_tokens=3: .* has 6 tokens"):
+    stages.score(run, state, rollouts, np.float32([1, 0, 0, 1] * 8), prompts)
+
+
 def test_a_saved_head_is_read_again_and_by_no_other_key(folder):
   config, params, _ = weights.load(folder / "head")
   assert config.has_head and config.tied_head and "head" not in params
@@ -456,6 +485,13 @@ def test_what_an_ensemble_says_of_a_completion():
      "scorers.asked.question=None: a text"),
     (("asked",), dict(verifier__scores=("scorers.asked",), scorers__asked__yes="YN"),
      "scorers.asked.yes='YN': one token, not 2"),
+    (("ratio",), dict(verifier__scores=("scorers.ratio",), scorers__ratio__reference="{}",
+                      scorers__ratio__reference_tokens=2),
+     "scorers.ratio.reference='{}': None with kind='implicit'"),
+    (("head",), LONE | dict(scorers__head__reference="{}"),
+     "scorers.head.reference_tokens=None: the most tokens of scorers.head.reference"),
+    (("head",), LONE | dict(scorers__head__reference="", scorers__head__reference_tokens=2),
+     "scorers.head.reference='': a text with {} where"),
     (("ratio",), dict(verifier__steps="scorers.ratio"), "verifier.steps=.*a scorer with a head"),
     (("head",), dict(verifier__spans="scorers.head"), "verifier.spans=.*a scorer of kind probabil"),
     (("head",), LONE | dict(rollouts__filter_groups=dict(name="tests.test_scorers:reads_later")),

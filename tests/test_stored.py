@@ -47,6 +47,17 @@ def test_reads_texts_as_token_ids(run, tmp_path):
                                                  run.texts)) == 40
 
 
+def test_a_reference_stands_between_prompt_and_completion(run, tmp_path):
+  encode, pair = run.texts.tokenizer.encode, dict(prompt="4M7=", chosen="1", rejected="2")
+  plain, _ = stored.read(_file(tmp_path, pair | dict(reference="3")), run.texts)
+  run.texts = dataclasses.replace(run.texts, reference="{};")
+  got = stored.read(_file(tmp_path, pair | dict(reference="3")), run.texts)
+  assert [x.prompt for x in got] == [plain.prompt + encode("3;", add_bos=False)] * 2
+  assert [x.ids for x in got] == [[*encode(text, add_bos=False), 1] for text in "12"]
+  with pytest.raises(ValueError, match=":1: train_scorer.reference='{};': a text `reference`"):
+    stored.read(_file(tmp_path, pair), run.texts)
+
+
 def test_a_dialogue_has_the_text_of_its_tokens(run, tmp_path):
   ids = run.texts.tokenizer.encode("7;2")
   x, = stored.read(_file(tmp_path, dict(prompt_ids=ids, segments=[["action", ids]], verdict=1)),

@@ -454,6 +454,9 @@ Keys = TypedDict("Keys", {
     # training prompts to sample where no file is given
     "train_scorer.prompts": int,
     "train_scorer.question": str | None,
+    # A text with {} where the `reference` of a row stands, or the reference answer of completions
+    # that are sampled, between prompt and completion; None: it is not read.
+    "train_scorer.reference": str | None,
     # JSONL files of {"prompt" or "question", "completion", "verdict", "group"}, or NAME:FILE of a
     # published set (docs/data.md), for training and for evaluation (held_out); None: completions
     # are sampled into the workdir.

@@ -12,6 +12,7 @@ A row of a file is one completion:
   sampled     number of tokens sampled for the row, including those sampled for `values` and `start`
   label       index of the first wrong step, -1 if all are right; for evaluation, and read by
               train_scorer.labels=both
+  reference   what train_scorer.reference puts between prompt and completion
   margin      by how much it is better than a completion of margin 0, in units of the score
   spans       [start, end, label] of parts of the text; read by train_scorer.labels=spans
   segments    of an episode, in place of the completion: ["action" or "observation", token ids];
@@ -86,7 +87,8 @@ def sample(path: str | os.PathLike, run: build.Run, state: records.TrainState,
         run, verifier, asked, texts, outcome_B, rollouts.finish_B)
     sampled_B = rollouts.action_BT.sum(axis=1)
     rows = [dict(prompt=run.texts.prompt(p), completion=t, verdict=_number(o), group=p.id,
-                 finish=records.FINISH[int(f)], sampled=int(n), label=_number(error))
+                 finish=records.FINISH[int(f)], sampled=int(n), label=_number(error),
+                 **({} if run.texts.reference is None else dict(reference=p.answer)))
             for p, t, o, f, n, error in zip(
                 asked, texts, outcome_B, rollouts.finish_B, sampled_B, label_B)]
     if rollouts.turn_BT is not None:  # The tokens of an episode are kept as they are.
@@ -303,6 +305,12 @@ def _encode(row: dict, where: str, texts: texts_lib.Texts
     segments = [(kind, ids) for kind, ids in row["segments"]]
   else:
     prompt_ids, ids = texts.tokenizer.pair(str(prompt), row["completion"])
+    if texts.reference is not None:
+      if not isinstance(row.get("reference"), str):
+        raise ValueError(f"{where}: train_scorer.reference={texts.reference!r}: a text "
+                         "`reference`.")
+      prompt_ids = prompt_ids + texts.tokenizer.encode(
+          texts.reference.replace("{}", row["reference"]), add_bos=False)
     if row.get("finish", "eos") == "eos": ids.append(texts.tokenizer.end_id)
     segments = [("action", ids)]
   return texts.tokenizer.decode(prompt_ids) if prompt is None else prompt, prompt_ids, segments

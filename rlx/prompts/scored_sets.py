@@ -19,6 +19,7 @@ Reader = Callable[[Mapping[str, Any], str, str | None], Read]
 # Where a set is, with its training split.
 SETS = {
     "preferences": None,  # The shape alone: any pairs `chosen` and `rejected`.
+    "policies": None,  # Likewise: completions of several policies, by their names.
     "edits": None,  # Likewise: pairs of which `chosen` is an edit of `rejected`.
     "hh_rlhf": "hf:Anthropic/hh-rlhf::train",
     "ultrafeedback_binarized": "hf:HuggingFaceH4/ultrafeedback_binarized::train_prefs",
@@ -117,6 +118,24 @@ def _read_preferences(row, where):
                     where)
   if isinstance(made, str): return made
   return [made | {key: row[key] for key in ("margin",) if row.get(key) is not None}]
+
+
+def _read_policies(row, where):
+  """Dou et al. 2025, arXiv:2507.05197: a completion of a policy is the reference, of which another
+  of the same policy is closer than one of another policy. Differs from the paper: each completion
+  after the first of a policy is compared once with each other policy."""
+  question = row.get("prompt", row.get("question"))
+  if columns.is_missing(question): return "without a question"
+  by_name = columns.find(row, "completions", where)
+  if len(by_name) < 2: return "with completions of one policy"
+  rows = []
+  for name, (first, *others) in by_name.items():
+    for other, texts in by_name.items():
+      for i, same in enumerate(others if other != name else ()):
+        if same == texts[i % len(texts)]: continue  # Nothing tells them apart.
+        rows.append(dict(question=question, reference=first, chosen=same,
+                         rejected=texts[i % len(texts)], group=f"{where}, {name} {i} {other}"))
+  return rows or "without two completions of a policy"
 
 
 def _read_edits(row, where):

@@ -118,6 +118,8 @@ class Scorer:
   kind: str                            # one of KINDS
   question_ids: tuple[int, ...] = ()   # of yes_no, what is asked after a completion
   answer_ids: tuple[int, ...] = ()     # the tokens for yes and no
+  reference: str | None = None         # a head's text with {} where the reference answer stands
+  reference_tokens: int = 0            # of the longest such text
 
   @property
   def has_head(self) -> bool:
