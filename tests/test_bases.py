@@ -59,7 +59,7 @@ REFUSED = dict(
     math=STEPS | TURNS | WORDS | {"rl_plus", "verpo"},
     code=STEPS | TURNS | WORDS | JUDGES | {"fmt_len"},
     tools=STEPS | ANSWERS | WORDS | JUDGES | DOMAINS | JUDGING | {
-        "cooper", "dars", "dph", "fover", "hrm", "opd", "red", "rl_plus", "synlogic", "tinyv",
+        "cooper", "dars", "dph", "dua_shepherd", "fover", "hrm", "opd", "red", "rl_plus", "synlogic", "tinyv",
         "ver_pitfall", "verpo"})
 
 
