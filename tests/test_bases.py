@@ -57,10 +57,10 @@ REFUSED = dict(
         "rar", "reward_agent", "rrd", "rubric_anchors", "verpo"},
     gsm8k=STEPS | TURNS | WORDS | {"opd", "tinyv", "ver_pitfall", "verpo"},
     math=STEPS | TURNS | WORDS | {"rl_plus", "verpo"},
-    code=STEPS | TURNS | WORDS | JUDGES | {"fmt_len"},
+    code=STEPS | TURNS | WORDS | JUDGES | {"fmt_len", "reward_gaming"},
     tools=STEPS | ANSWERS | WORDS | JUDGES | DOMAINS | JUDGING | {
-        "cooper", "dars", "dph", "dua_shepherd", "fover", "hrm", "opd", "red", "rl_plus", "synlogic", "tinyv",
-        "ver_pitfall", "verpo"})
+        "cooper", "dars", "dph", "dua_shepherd", "fover", "hrm", "opd", "red", "rl_plus",
+        "synlogic", "tinyv", "ver_pitfall", "verpo"})
 
 
 def differences(config):

@@ -163,6 +163,10 @@ def test_a_yes_or_no_scorer_learns_the_log_odds_of_its_answer(folder):
   assert got[0, 0] == pytest.approx(odds[tuple(tokens.encode("a001;0?"))][0], abs=1e-5)
 
 
+def ends_in_six(prompt, text): return float(text.endswith("6"))
+ends_in_six.is_bounded = True
+
+
 def run_file(folder, rows):
   return folder / f"rows{abs(hash(json.dumps(rows)))}.jsonl"
 
@@ -276,8 +280,19 @@ def test_pairs_are_chosen_and_swapped_by_frozen_scorers(folder, tmp_path, capsys
     assert [x.verdict for x in found] == [1, 0] * len(want)
     np.testing.assert_allclose([x.row["margin"] for x in found[::2]], [m for *_, m in want],
                                rtol=1e-4)
-  with pytest.raises(ValueError, match="train_scorer.curate: rows that are pairs"):
-    stored.curate(tmp_path / "x", run, run.init(), read[1:], options.scores, options.curate)
+  # Of a group with more completions the first best one and the first worst one are the pair, and a
+  # verifier's scores are scores, too.
+  c = config_of(folder, LISTS, "bradley_terry", dict(
+      verifier__scores=("tests.test_scorer_training:ends_in_six",)),
+                curate=dict(name="preferences.favour_feature"))
+  run, by_feature = build.build(c, learns="prm"), methods.bind_curation(c)
+  read = stored.read(c.train_scorer.rollouts, run.texts)
+  got = stored.curate(tmp_path / "x", run, None, read, c.verifier.scores, by_feature)
+  assert [x.row["completion"] for x in got] == [
+      row["completions"][i] for row in LISTS for i in (
+          (2, 0) if row["completions"][0] != "1;6" else (0, 2))]
+  with pytest.raises(ValueError, match="train_scorer.curate: rows with pairs"):
+    stored.curate(tmp_path / "x", run, None, read[1:2], c.verifier.scores, by_feature)
 
 
 @pytest.mark.parametrize("head", ["mixture", "yes_no"])

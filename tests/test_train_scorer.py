@@ -240,7 +240,7 @@ def test_labels_of_steps_by_a_panel_of_judges_and_by_consensus(implicit, tmp_pat
     (dict(train_scorer__labels="outcome", train_scorer__add_outcome=True),
      "train_scorer.add_outcome=True: False with train_scorer.labels='outcome'"),
     (dict(train_scorer__labels="outcome", train_scorer__curate=dict(name="preferences.keep_best")),
-     "verifier.scores=.*: scorers alone, and none of kind yes_no, with train_scorer.curate.name="),
+     "verifier.scores=.*: scorers and verifiers, none of kind yes_no, with train_scorer.curate.na"),
     (dict(train_scorer__labels="hard", train_scorer__curate=dict(name="preferences.keep_best")),
      "train_scorer.curate.name='preferences.keep_best': None with train_scorer.labels='hard'"),
     (dict(prm__order="none"), "prm.order='none': single, double or reverse"),

@@ -454,10 +454,10 @@ def _check_curation(c: keys.Config) -> None:
     _refuse(c, "train_scorer.curate.name", f"None with train_scorer.labels="
             f"{c.train_scorer.labels!r}; it chooses pairs of whole completions")
   scorers = build_models.read_scorers(c)
-  if not c.verifier.scores or not all(
-      host_fields.is_scorer(path) and scorers[path.partition(".")[2]].kind != "yes_no"
+  if not c.verifier.scores or any(
+      host_fields.is_scorer(path) and scorers[path.partition(".")[2]].kind == "yes_no"
       for path in c.verifier.scores):
-    _refuse(c, "verifier.scores", "scorers alone, and none of kind yes_no, with "
+    _refuse(c, "verifier.scores", "scorers and verifiers, none of kind yes_no, with "
             f"train_scorer.curate.name={c.train_scorer.curate.name!r}")
 
 

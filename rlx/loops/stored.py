@@ -27,6 +27,7 @@ all rows nothing is sampled.
 """
 import collections
 from collections.abc import Iterator, Sequence
+import contextlib
 import dataclasses
 import json
 import math
@@ -389,21 +390,26 @@ def _is_list_of_segments(x: Any) -> bool:
 def curate(path: str | os.PathLike, run: build.Run, state: records.TrainState,
            completions: list[Completion], names: Sequence[str], choose: Callable
            ) -> list[Completion]:
-  """The Completions of the pairs that `choose` keeps or swaps, by the scores of frozen scorers.
+  """The Completions of the pairs that `choose` keeps or swaps, by scores.
 
-  Their `margin` is by how much the scorers prefer the better one, in the mean, where rows have
-  none. They are written as pairs, and a line on stderr says how many were swapped and left out.
+  The pair of a group is its first completion of the highest verdict and its first of the lowest;
+  a group of one verdict has none. The `margin` of a pair is by how much the scores prefer the
+  better one, in the mean, where rows have none. Pairs are written as such, and a line on stderr
+  says how many were swapped and left out.
 
   Args:
-    names: of the scorers, "scorers.NAME".
+    names: of frozen scorers, "scorers.NAME", and of verifiers.
     choose: (chosen_NM, rejected_NM) -> keep_N: 1, -1 swaps, 0 leaves out.
   Raises:
-    ValueError: a group is no pair of a better and a worse completion, or no pair is left.
+    ValueError: there is no pair, or none is left.
   """
-  groups = [sorted(group, key=lambda x: -x.verdict) for group in group_completions(completions)]
-  if wrong := next((g for g in groups if len(g) != 2 or not g[0].verdict > g[1].verdict), None):
-    raise ValueError(f"train_scorer.curate: rows that are pairs `chosen` and `rejected`; the group "
-                     f"{wrong[0].group!r:.80} has {len(wrong)} completions.")
+  known = [x for x in completions if not math.isnan(x.verdict)]
+  ranked = [sorted(group, key=lambda x: -x.verdict) for group in group_completions(known)]
+  groups = [(group[0], next(x for x in group if x.verdict == group[-1].verdict))
+            for group in ranked if group[0].verdict > group[-1].verdict]
+  if not groups:
+    raise ValueError("train_scorer.curate: rows with pairs, two completions of a group of which "
+                     "one has a higher verdict; there is none.")
   scores_NM = _score(run, state, [x for group in groups for x in group], names)
   chosen_NM, rejected_NM = scores_NM[::2], scores_NM[1::2]
   keep_N = np.asarray(choose(chosen_NM, rejected_NM))
@@ -428,16 +434,28 @@ def curate(path: str | os.PathLike, run: build.Run, state: records.TrainState,
 
 def _score(run: build.Run, state: records.TrainState, completions: list[Completion],
            names: Sequence[str]) -> np.ndarray:
-  """scores_NM of completions by scorers, at their last tokens."""
-  parts = []
-  for rows in padding.batches(completions, run.sizes.rows):
+  """scores_NM of completions by scorers, at their last tokens, and by verifiers."""
+  scorers = list(filter(host_fields.is_scorer, names))
+  columns: dict[str, list] = {name: [] for name in names}
+  for rows in padding.batches(completions, run.sizes.rows) if scorers else ():
     rollouts = _rollouts(rows, run.texts).rows()
     passes, longer = (passes_lib.make_passes(run.passes, state, x)
                       for x in (rollouts, padding.append(rollouts, 0)))
     at = np.arange(len(rows)), np.asarray(rollouts.completion_len_B) - 1
-    parts.append(np.stack([hosts.fetch(passes.token_scores(name, longer))[at] for name in names],
-                          axis=1))
-  return np.concatenate(parts)[:len(completions)]
+    for name in scorers:
+      columns[name] += hosts.fetch(passes.token_scores(name, longer))[at].tolist()
+  prompts, texts = zip(*((_find_prompt(run, x), x.row["completion"]) for x in completions))
+  for name in {*names} - {*scorers}:
+    columns[name] = run.outcomes.verifiers.scores(name, list(prompts), list(texts))
+    run.pool.check(run.annotate.max_error_rate)
+  return np.stack([columns[name][:len(completions)] for name in names], axis=1).astype(float)
+
+
+def _find_prompt(run: build.Run, x: Completion) -> records.Prompt:
+  """The training prompt of a completion, or one that knows what the model reads alone."""
+  if run.prompts is not None:
+    with contextlib.suppress(ValueError): return run.prompts.by_id([x.group])[0]
+  return records.Prompt(x.group, run.texts.tokenizer.decode(x.prompt))
 
 
 def label_all(completions: list[Completion], run: build.Run,
