@@ -334,6 +334,14 @@ _WITH_ANSWER = Kind("a text with {} where the reference answer stands",
                     lambda x: x in TEXT and "{}" in x)
 
 
+def _derived(tree):
+  return dict(
+      name="",                   # a function of rlx/prompts/derived.py, with its options
+      per_step=Option(1, PARTS),  # the most prompts that it makes in a step
+      # None: that of the question, or of `prompts` for requests to judge.
+      template=tree["prompts"]["template"])
+
+
 def _scorer(_):
   return dict(
       path=placeholder(str),  # as model.path, with its tokenizer
@@ -362,7 +370,8 @@ def _scorer(_):
 
 # Sections in which users choose the names: {path: (what a part of it is, declared keys -> the
 # keys that such a part may have)}.
-NAMED = {"prompts.mixture": ("source", _source_of_mixture), "eval.sets": ("set", _set_of_eval),
+NAMED = {"prompts.mixture": ("source", _source_of_mixture),
+         "prompts.derived": ("set of prompts", _derived), "eval.sets": ("set", _set_of_eval),
          "scorers": ("scorer", _scorer), "verifier.judges": ("judge", _judge)}
 
 
@@ -444,6 +453,10 @@ def declared():
       # Several sources: {name: those of the keys above, except per_step and max_tokens, that differ
       # for it, weight and eval_split}; empty: one source. docs/data.md, "Mixtures".
       mixture=dict(),
+      # Prompts about the completions of the step's other prompts, in the same batch: {name: those
+      # of a function of rlx/prompts/derived.py}; they are some of per_step. docs/data.md, "Prompts
+      # from own completions".
+      derived=dict(),
       paired=False,  # each question has two wordings, both in one batch (meta["pair"])
   )
   c.rollouts = dict(

@@ -46,21 +46,21 @@ JUDGES = {"aurora", "clarity", "drlc", "factuality", "hybrid_rewards", "med_prm"
 WORDS = {"co_reward", "r_horizon", "laser", "lanser"}
 # Of a data set of their own, over a chat model.
 DOMAINS = {"alpha_align", "high_precision_if", "if_decorator", "job_application", "kg_path",
-           "moderation_rl", "quote_tuning", "raif", "reasoning_sql", "ref_align", "refine", "rlvrr",
-           "sem_cos", "sql_rlvr", "tool_rm", "toolrl"}
+           "moderation_rl", "quote_tuning", "raif", "reasoning_sql", "ref_align", "refine", "rlpt",
+           "rlvrr", "sem_cos", "sql_rlvr", "tool_rm", "toolrl"}
 # Verdicts about stored completions, over a chat model.
-JUDGING = {"compass_verifier", "gen_prm", "gen_rm", "irpo", "rm_r1", "rrm", "spct", "think_prm",
-           "think_rm"}
+JUDGING = {"cloud", "compass_verifier", "critic_rm", "gen_prm", "gen_rm", "irpo", "rm_nlhf",
+           "rm_r1", "rrm", "spct", "think_prm", "think_rm"}
 # What a base cannot do.
 REFUSED = dict(
     toy={"synlogic"} | DOMAINS | JUDGING, domains=STEPS | TURNS | WORDS | ANSWERS | JUDGES | {
-        "rar", "reward_agent", "rrd", "rubric_anchors", "verpo"},
+        "rar", "reward_agent", "rise", "rrd", "rubric_anchors", "verpo"},
     gsm8k=STEPS | TURNS | WORDS | {"opd", "tinyv", "ver_pitfall", "verpo"},
     math=STEPS | TURNS | WORDS | {"rl_plus", "verpo"},
-    code=STEPS | TURNS | WORDS | JUDGES | {"fmt_len", "reward_gaming"},
+    code=STEPS | TURNS | WORDS | JUDGES | {"fmt_len", "reward_gaming", "rise"},
     tools=STEPS | ANSWERS | WORDS | JUDGES | DOMAINS | JUDGING | {
-        "cooper", "dars", "dph", "dua_shepherd", "fover", "hrm", "opd", "red", "rl_plus",
-        "synlogic", "tinyv", "ver_pitfall", "verpo"})
+        "cooper", "dars", "dph", "dua_shepherd", "fover", "hrm", "opd", "red", "rise", "rl_plus",
+        "spark", "synlogic", "tinyv", "ver_pitfall", "verpo"})
 
 
 def differences(config):

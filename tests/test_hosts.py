@@ -17,7 +17,7 @@ from rlx.io import metrics as io_metrics
 from rlx.learner import hosts
 from rlx.loops import rl
 from rlx.verifiers import errors, pool
-from tests import tiny
+from tests import test_judges_in_process as tests_judges, tiny
 
 ROOT = pathlib.Path(__file__).parent.parent
 CONFIG = """
@@ -40,10 +40,15 @@ def python(devices, *args):
 def config(folder):
   c = tiny.config(
       folder, steps=3, mesh__data=2, mesh__fsdp=2, eval__every=2, checkpoint__every=1,
-      memory_check="off",
+      memory_check="off", verifier__max_error_rate=1.0,
+      # Models on all devices judge, by their log-probs and by what they write.
+      verifier__judges=dict(here=tests_judges.ITEMS | dict(model="reference"),
+                            sampled=tests_judges.DIGITS | dict(model="policy")),
+      verifier__judge__concurrent=32, verifier__by_item="judge.rubric/here",
+      verifier__default_items=tests_judges.RUBRIC,
       # It reads what lies on all devices.
       rollouts__select_completions=dict(name="select_completions.prof", count=3))
-  c.verifier.scores = ("format.ascii_share",)
+  c.verifier.scores = ("format.ascii_share", "judge.chat/sampled")
   return c
 
 
@@ -75,9 +80,9 @@ def wait_for(steps, workdir, processes):
     time.sleep(0.05)
 
 
-def test_two_processes_train_evaluate_checkpoint_and_resume_until_one_dies(
-    tiny_files, tmp_path_factory):
+def test_two_processes_train_evaluate_checkpoint_and_resume_until_one_dies(tmp_path_factory):
   """SIGTERM to one of the two after a step; a resume; the death of one."""
+  tiny.write(tiny_files := tmp_path_factory.mktemp("files"), alphabet=tests_judges.ASCII)
   two, one = tmp_path_factory.mktemp("two"), tmp_path_factory.mktemp("one")
   processes = both(tiny_files, two, "--config.steps=1000")  # More than it reaches.
   wait_for(1, two, processes)
@@ -129,6 +134,24 @@ def test_verdicts_lost_by_one_process_are_one_line_in_both():
     assert str(e.value) == (
         "verifier.max_error_rate=0.4: 4 of the last 8 verdicts are unknown (since the start: "
         "unknown 4; last message: not today).")
+
+
+def test_what_all_processes_ask_is_counted_once():
+  """Verdicts of a judge in process, which all have, and those of a verifier, which are shared."""
+  def unknown(prompts, texts): return [[np.nan, "unknown", "down"]] * len(texts)
+  unknown.is_batch = unknown.is_shared = True
+  fails = lambda prompt, text: {"a": 1.0}[text]
+  pools = [pool.Pool(0, 1.0, is_first=i == 0, functions=dict(judge=unknown, fails=fails),
+                     gather=lambda value: [value]) for i in range(2)]
+  prompts = {name: records.Prompt(id="p", text="", answer="a", verifier=name)
+             for name in ("judge", "fails")}
+  shares = []
+  for verifiers, share in zip(pools, ("ab", "cd")):
+    assert np.isnan(verifiers.verify([prompts["judge"]] * 4, [*"abcd"])).all()
+    verifiers.verify([prompts["fails"]] * 2, [*share])
+    shares.append((verifiers.errors["unknown"], verifiers.failures["exception"],
+                   verifiers.take_failed_share()))
+  assert shares == [(4, 1, 1 / 6), (0, 2, 1)]  # In all 4 unknown and 3 failed of 8.
 
 
 @pytest.mark.parametrize("spec", [

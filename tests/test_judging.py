@@ -12,12 +12,12 @@ from rlx.configs import base
 from rlx.core import records
 from rlx.evals import judgements as judgements_eval
 from rlx.io import tokenizer, weights
-from rlx.loops import rl, sft
+from rlx.loops import rl, sft, train_scorer
 from rlx.models import logps
 from rlx.prompts.datasets import judging as data
 from rlx.rollouts import trajectories
 from rlx.tools import evaluate, judgements
-from rlx.verifiers import judge, judging
+from rlx.verifiers import errors, judge, judging
 from tests import tiny
 from tests.verifiers import cases
 
@@ -366,6 +366,67 @@ def test_both_completions_of_a_pair_are_scored():
   assert judging.score(prompts[0], f"Fine.\nVerdict {nonce}: 7") == pytest.approx(0.7)
   for text in ("7", f"Verdict {nonce}: 11", f"Verdict {nonce}: 7\nVerdict {nonce}: 8", ""):
     assert judging.score(prompts[0], text) == 0, text
+
+
+def test_critiques_of_both_answers_of_a_pair():
+  rows = [row("q", "a", 1, said="Right.\n"), row("q", "b", 0, said="Off by one.")]
+  prompts, _ = made(rows, form="critique", critique="said")
+  assert [(p.answer, p.meta["judged"]["answer"], data.demonstration(p, None)) for p in prompts] == [
+      ("better", "a", "Right."), ("worse", "b", "Off by one.")]
+  nonce = prompts[0].meta["judged"]["nonce"]
+  assert f"[answer {nonce}]\na\n[end of answer {nonce}]\n\nWrite a critique" in prompts[0].text
+  assert [p.id.rpartition("/")[2] for p in prompts] == ["better", "worse"]
+  # The verdict is the label of the answer, whatever the critique says; it states none.
+  assert [judging.gold(p, text) for p in prompts for text in ("Off.", "Verdict: worse")] == [
+      1, 1, 0, 0]
+  assert judging.find_stated(prompts[0], f"Verdict {nonce}: better") is None
+  with pytest.raises(ValueError, match="prompts.columns.critique='': the column with the crit"):
+    data.demonstration(made(rows, form="critique")[0][0], None)
+
+
+def test_similarity_to_a_critique_by_hand():
+  """F1 of words; the line of the verdict is no part of the critique, thoughts are none either."""
+  rows = [row("q", "a", 1, said="Off by one, one."), row("q", "b", 0, said="Right.")]
+  (p,), _ = made(rows[:1], critique="said")
+  nonce = p.meta["judged"]["nonce"]
+  said = lambda reasons: f"{reasons}\nVerdict {nonce}: yes"
+  p = dataclasses.replace(p, meta=dict(p.meta, thoughts=("<think> </think>",)))
+  for text, f1 in ((said("OFF by one... one!"), 1), (said("by one"), 2 * 2 / 6), ("by one", 4 / 6),
+                   (said("one one one one"), 2 * 2 / 8), (f"Verdict {nonce}: yes", 0), ("", 0),
+                   (said("<think>off by one, one</think>"), 0), (said("No."), 0)):
+    assert judging.similarity(p, text) == pytest.approx(f1), text
+  # Of a pair it is what was said of both; without a critique it is unknown.
+  (pair,), _ = made(rows, form="pair", critique="said")
+  assert judging.similarity(pair, "Right. Off by one, one.") == 1
+  with pytest.raises(errors.Unknown, match="prompts.columns.critique names"):
+    judging.similarity(made(rows)[0][0], "Right.")
+
+
+def test_a_head_learns_after_critiques_of_the_policy(folder, tmp_path):
+  """It reads the question, the answer and a critique, and learns from the critiques of a pair."""
+  options = dict(steps=1, train_scorer__labels="outcome", eval__prompts=2, eval__batch=2,
+                 train_scorer__prompts=4, prompts__paired=True, rollouts__oversample=1.0)
+  c = config_of(folder, **options)
+  c.rollouts.filter_groups = dict(name="filter_groups.with_verdict")
+  c.prompts.columns.form = "critique"
+  del c.prompts.columns.reads
+  train_scorer.train(c, tmp_path / "sampled")
+  rollouts = tmp_path / "sampled/rollouts.jsonl"
+  rows = [json.loads(line) for line in rollouts.read_text().splitlines()]
+  assert {(x["group"].rpartition("/")[2], x["verdict"]) for x in rows} == {
+      ("better", 1.0), ("worse", 0.0)}
+  c.train_scorer.rollouts = c.train_scorer.held_out = f"critiques:{rollouts}"
+  c.train_scorer.loss = dict(name="reward_model.bradley_terry")
+  c.rollouts.per_prompt = 2 * c.rollouts.per_prompt
+  summary = train_scorer.train(c, tmp_path / "trained")
+  pairs = summary["prm"]["held out"]
+  # All pairs are known, and a better critique is compared with the four about the other answer.
+  assert summary["completions"] == len(rows) == 16 and pairs["pair/last"]["prompts"] == 2
+  assert 0 <= pairs["pair/last"]["mean"] <= 1
+  line = json.loads((tmp_path / "trained/metrics.jsonl").read_text().splitlines()[-1])
+  # The head starts at 0, where the loss of a pair is log 2.
+  assert line["prm/loss"] == pytest.approx(np.log(2), rel=0.1) and not line.get("prm/empty")
+  assert (tmp_path / "trained/scorer/config.json").exists()
 
 
 def test_strengths_of_a_pair():

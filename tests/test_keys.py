@@ -59,6 +59,7 @@ def _check(config, key):
   if section == "prompts.columns":
     resolve.bind("prompts", dict(config.prompts.columns, name=(
         f"datasets.{config.prompts.dataset}.prompts")), section)
+  elif section.startswith("prompts.derived."): build_prompts.bind_derived(config)
   elif section in BOUND:
     at = options.flatten(config.to_dict())
     resolve.bind(BOUND[section], {k.rpartition(".")[2]: v for k, v in at.items()

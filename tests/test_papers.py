@@ -1,5 +1,7 @@
 """Advantages that configs of papers give, worked by hand."""
+import dataclasses
 import importlib
+import re
 import types
 
 import numpy as np
@@ -7,7 +9,9 @@ import pytest
 
 from rlx.build import judges, load, methods as build_methods, updates, validation
 from rlx.core import records
-from rlx.verifiers import pool
+from rlx.prompts.datasets import segments
+from rlx.verifiers import judge as judge_lib, labels, pool
+from tests.verifiers import endpoint
 
 # Two completions of a prompt, of two steps of two tokens each.
 ENDS_BT = np.array([[False, True, False, True]] * 2)
@@ -83,6 +87,8 @@ def test_noisy_rew(kind, expected):
     # No confidence: a right answer and the structure alone.
     ("refine", [1, 0], [[0, 0, 1], [0, 1, 1]], [2, 2]),
     ("sem_cos", [1, 0], [[.5, 1], [.75, 0]], [2.5, .75]),
+    # A wrong verdict whose critique is that of the human against a right one without reasons.
+    ("rm_nlhf", [1, 0], [[0], [1]], [1, 1]), ("rm_nlhf", [1, 0], [[.5], [.25]], [1.5, .25]),
     ("kg_path", [1, 0], [[.5], [1]], [1.25, .5]), ("rlvrr", [.5, .25], [[0], [1]], [.5, 1.25]),
     # A refusal without the form counts nothing, nor does the form without a right refusal.
     ("alpha_align", [1, 1], [[0], [1]], [0, 1]), ("alpha_align", [0, 1], [[1], [0]], [0, 0])])
@@ -112,6 +118,32 @@ def test_explore_exploit(clip, losses):
                          old_logps_BT=np.log([[.25], [1.]]), advantages_BT=np.array([[1.], [-1.]]))
   np.testing.assert_allclose(reward(scored), [0, 1])
   np.testing.assert_allclose(methods.policy(scored)[0][:, 0], losses, rtol=1e-5)
+
+
+def ask_judge(key, prompt, texts, reply):
+  """Verdicts of completions by the judge of a config; `reply` makes a reply of {block: text}."""
+  def answer(request):
+    nonce = re.search("two lines with ([0-9a-f]{12})", request)[1]
+    blocks = re.findall(rf"\[([^]\n]+) {nonce}\]\n(.*?)\n\[end of \1 {nonce}\]", request, re.S)
+    return reply(dict(blocks)).replace("NONCE", nonce)
+  with endpoint.serve(answer) as server:
+    c = load.load_config(key).copy_and_resolve_references()
+    judge = c.verifier.judge.to_dict() | dict(url=server.url, retries=0, named={})
+    given = dataclasses.replace(prompt, meta=dict(prompt.meta, judge=judge, thoughts=THOUGHTS))
+    return [v for v, *_ in judge_lib.chat([given] * len(texts), texts)]
+
+
+THOUGHTS = ("<think> </think>",)
+
+
+def test_rlpt():
+  """The judge sees the prediction without its thought, and the true text, which may be longer."""
+  rows = [dict(text="Ann is old. Bo opens at nine. Yes.")]
+  prompt, = segments.prompts(rows, "train", form="next")
+  says = lambda x: "It is.\nVerdict NONCE: " + (
+      "yes" if x["true text"].startswith(x["prediction"]) else "no")
+  texts = ["<think>Yes.</think>Bo opens", "Bo opens at ten", "<think>Bo opens"]
+  assert ask_judge("papers/rlpt", prompt, texts, says) == [1, 0, 0]
 
 
 def test_verpo():
@@ -308,6 +340,21 @@ def test_precision_alone_pays_for_saying_little(claims):
   scores_BE = [[1 / 64, 1 / 64, 0.], [right, claims / 64, 0.]]
   brief, detailed = rewards_of("factuality", scores_BE)["outcome"]
   assert 1 / 1 > right * 64 / claims and detailed > brief
+
+
+@pytest.mark.parametrize("fit", [.6, .9])
+@pytest.mark.parametrize("penalty, invites", [(0, True), (.1, True), (10, False)])
+def test_large_penalties_end_in_rejecting_every_application(fit, penalty, invites):
+  """What a label gains on average where this share of the applications that look alike fits; the
+  penalty is for inviting one that does not. Terms without penalties decide by the share."""
+  options = importlib.import_module("configs.papers.job_application").get_config().prompts.options
+  meta = dict(labels=["invite", "reject"], items=[dict(item) for item in options["items"]])
+  def gain(label):
+    right, wrong = (labels.score(records.Prompt("a", "", answer, meta=meta), label)
+                    for answer in ("invite", "reject")[::1 if label == "invite" else -1])
+    if label == "reject": return fit * wrong + (1 - fit) * right
+    return fit * right + (1 - fit) * (wrong - penalty)
+  assert (gain("invite") > gain("reject")) == invites
 
 
 def test_brpo_has_no_baseline():

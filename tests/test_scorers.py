@@ -13,6 +13,7 @@ from rlx.loops import rl
 from rlx.models import logps, transformer, value
 from rlx.rollouts import padding, trajectories
 from rlx.stages import collect, columns, host_state, model_fields, passes
+from rlx.tools import convert
 from tests import stages, tiny
 
 KNOWN = "0123456789abcdefgh;YN?"
@@ -246,6 +247,8 @@ def test_a_run_with_filters_of_scores_resumes_bit_for_bit(folder, tmp_path):
   ends = [tiny.restored(run, tmp_path / x)[0] for x in ("whole", "resumed")]
   tiny.assert_equal_trees(*((x.policy, x.scorers, x.scorers_opt) for x in ends))
   assert np.any(ends[0].scorers["scorers.head"]["value"]["b_1"] != [0.25])  # Where it started.
+  convert.convert(tmp_path / "resumed", tmp_path / "scorer", model="head")
+  tiny.assert_equal_trees(weights.load(tmp_path / "scorer")[1], ends[0].scorers["scorers.head"])
 
 
 def test_without_such_a_filter_nothing_is_scored_before_the_batch(folder, monkeypatch):

@@ -9,6 +9,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -206,8 +207,12 @@ def test_a_layer_of_a_decode_step_on_gpus_has_few_kernels(decoding, most):
     ops = [op for op in computations[entry] if op.kind not in programs._FREE]
     assert not any(op.kind.startswith("copy") for op in ops)  # Of the cache.
     return len(ops), programs.work(text, dict(data=1, fsdp=1, tensor=1)).flops
-  (one, flops), (two, flops_2) = (count(compile_apart(n, decoding)) for n in (1, 2))
+  texts = [compile_apart(n, decoding) for n in (1, 2)]
+  (one, flops), (two, flops_2) = map(count, texts)
   assert two - one <= most
+  # The rows of queries, keys and values follow each other, as the kernel reads them.
+  is_by_rows = re.search(r"gemm_fusion\S+ = f32\[(\d,)?256,1152\]", texts[0]) is not None
+  assert is_by_rows == (decoding == "fused")
   d, f, qkv, out, columns = 896, 4864, 18 * 64, 14 * 64, 768
   assert flops_2 - flops == 2 * 256 * (d * (qkv + out + 3 * f) + 2 * out * columns)
 

@@ -27,18 +27,17 @@ def get_config(arg=""):
   return base.sized(c, size)
 
 
-def grpo(arg, dataset, system, *, method=quickstart.grpo, **options):
+def grpo(arg, dataset, system, **options):
   """GRPO on a made data set, over the chosen language model or this base.
 
   Args:
     arg: "" or "smoke".
     dataset: of prompts.dataset; options: of its `generate`.
     system: the system turn, which says what the reply has to look like.
-    method: what makes the config, in the place of GRPO.
   """
   with base.over(base.chosen() or "domains"):
     base.part("chat model")
-    c = method(arg)
+    c = quickstart.grpo(arg)
   _place(c, dataset, system, options)
   return c
 
@@ -61,6 +60,17 @@ def judge(arg, form, **columns):
   c.prompts.max_tokens = 2048                        # O
   c.sft.target = dict(name="judging.demonstration")
   c.eval.answer = r"(?i)verdict [0-9a-f]{12}: (\w+)"
+  return c
+
+
+def learn_scorer(c, loss):
+  """Makes `rlx train_scorer` learn scores of whole completions by a loss of reward_model."""
+  # The PRM is the scorer; the policy samples completions and is not trained.
+  c.rewards = dict(process=dict(name="implicit.process", coef=1.0, granularity="completion",
+                                norm="none"))
+  c.advantages = dict(process=dict(name="process.reinforce"), whiten=False)
+  c.learner.optimizer.lr = 0.0
+  c.train_scorer.labels, c.train_scorer.loss = "outcome", dict(name=f"reward_model.{loss}")
   return c
 
 

@@ -35,6 +35,12 @@ PARTS = {
     "prompts for a verifier and for a judge": tuple(
         dict(source="chain", dataset="chain",
              options=dict(size=20000, n_min=n, n_max=n + 1, ops="Mm")) for n in (5, 7)),
+    # In the letters of the chains; a judge's reply is a chain that ends with 1 or 0.
+    "requests about completions": dict(
+        verdict=dict(request="{question}{answer}=", reads=".*#([01])"),
+        pair=dict(request="{question}{answer}+{other}=", reads=".*#([01])"),
+        reflection=dict(request="{question}{answer}*{question}")),
+    "score of a completion": dict(request="{question}{answer}=", reads=".*#([01])"),
     "question in two wordings": "chain_pairs",
     "question made of several": "chain_horizon",
     "difficulty": "operations",

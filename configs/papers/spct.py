@@ -3,16 +3,22 @@ principles and criticisms and scores several answers from 1 to 10. The reward is
 answer alone has the highest score, else -1 (self-principled critique tuning).
 
   rlx train papers/spct prompts.source=judging:FILE workdir=DIR model.path=MODEL
+  rlx train_scorer papers/spct:meta prompts.source=judging:FILE workdir=DIR/meta \
+      model.path=DIR/model
 
-At test time scores of several judgements are added, of those that a further model rates highest
-(`sum_scores` of rlx/evals/judgements.py).
+The second command trains the meta reward model: a head that says of a judgement whether it finds
+the best answer. It reads what the judge reads, and learns from judgements that the judge writes. At
+test time scores of several judgements are added, of those that it rates highest (`sum_scores` of
+rlx/evals/judgements.py).
 
 Letters beside the values: P stated in the paper, O our choice. Differences from the paper: its
-rejective fine-tuning before RL is `rlx sft` on the judgements of a run whose verdict is 1; its
-meta reward model is not trained here.
+rejective fine-tuning before RL is `rlx sft` with the column `judgement`, which drops judgements
+whose verdict is wrong; judgements are not sampled for it, and prompts that are always judged right
+stay.
 
 Confidence in the formula: medium.
 """
+from rlx.configs import base
 from rlx.configs.bases import domains
 
 CLAIMS = (
@@ -21,6 +27,8 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = domains.judge(arg, "scores", answers=4)                                                 # O
+  kind, size = base.variant(arg, ("judge", "meta"))
+  c = domains.judge(size, "scores", answers=4)                                                # O
+  if kind == "meta": return domains.learn_scorer(c, "bce")                                    # P
   c.rewards = dict(outcome=dict(name="outcome.verdict", coef=2.0))  # P: 1 or -1, less a constant
   return c

@@ -48,7 +48,7 @@ from configs import quickstart
 from experiments.bench import bench, roofline
 from rlx import build
 from rlx.io import hf, metrics as io_metrics
-from rlx.models import decode as decoder, transformer
+from rlx.models import decode as decoder, decode_kernel, transformer
 from rlx.stages import passes as passes_lib
 from rlx.tools import convert, doctor
 
@@ -56,7 +56,7 @@ PIECE = 15 * 2**20  # Bytes of a file of the compilation cache.
 SHORTEST = 20  # Seconds below which no case starts.
 LISTED = 0.2  # Seconds of compilation from which on a program is named.
 SMALL = dict(random="tiny", prompt_len=8, new=8, batch=4, micro=2, prompts=2, group=2, chunk=4,
-             attention="blocks")
+             attention="blocks", tried=1)
 SHORT = dict(prompt_len=256, new=512)
 
 # Sets of XLA's flags whose runs are compared.
@@ -65,13 +65,17 @@ FLAGS = {"deterministic": DETERMINISTIC,
          "deterministic, no Triton": f"{DETERMINISTIC} --xla_gpu_enable_triton_gemm=false",
          "no autotuning": "--xla_gpu_autotune_level=0", "none": ""}
 
+# Options of the kernel for one token's attention.
+TRIED = [dict(block=block, num_warps=warps, num_stages=stages)
+         for block in (32, 64, 128) for warps in (2, 4, 8) for stages in (2, 4)]
+
 # Part -> (seconds at most, options of its cases). Parts of TOGETHER start together: they measure
 # no speed.
 CASES = dict(
     peaks=(40, [{}]),
     determinism=(200, [{}]),
     gap=(200, [dict(model="quickstart"), dict(model="random", batch=64, prompt_len=256, new=256)]),
-    attention=(60, [dict(batch=256, **SHORT), dict(batch=64, **SHORT)]),
+    attention=(100, [dict(batch=64, **SHORT), dict(batch=256, tried=len(TRIED), **SHORT)]),
     decode=(150, [dict(batch=rows, attention=attention, **chunk, **SHORT)
                   for rows, attention, chunk in (
                       (256, "auto", dict(chunk=512)), (64, "auto", dict(chunk=512)),
@@ -206,39 +210,49 @@ def gap(args, model, **sizes):
                p99=np.quantile(gap_N, 0.99), max=gap_N.max())
 
 
-def attention(args, batch, prompt_len, new):
+def attention(args, batch, prompt_len, new, tried=0):
   """Yields the microseconds of each, and how far its output is from that of the first."""
   config = dataclasses.replace(bench.SHAPES[options_of(args, "gen").random], dtype="bfloat16")
   k, h, r = config.n_kv_heads, config.head_dim, config.n_heads // config.n_kv_heads
   groups, column = -(-batch // 8), np.int32(new - 1)
   keys = iter(jax.random.split(jax.random.key(0), 7))
   array = lambda *shape: jax.random.normal(next(keys), shape, jnp.bfloat16)
-  token = array(k, r, h, batch), array(k, h, batch), array(k, h, batch)
+  q_WKRH, k_WK1H, v_WK1H = array(batch, k, r, h), array(batch, k, 1, h), array(batch, k, 1, h)
   prompt, suffix = ((array(n, k, h, t), array(n, k, t, h))
                     for n, t in ((groups, prompt_len), (batch, new)))
   valid_PX, live_WT = jnp.ones((groups, prompt_len), bool), jnp.ones((batch, new), bool)
 
-  def ours(decoding):
-    c = dataclasses.replace(config, decoding=decoding)
-    limit, attend = dict(parts=(decoder._mask, decoder._attend_parts),
-                         fused=(decoder._bounds, decoder._attend_fused))[decoding]
-    limits = limit(decoder.Prompts([], [], valid_PX), jnp.zeros(batch, jnp.int32), live_WT, 0)
-    tiled = lambda kv: (decoder._tile(c, kv[0]), kv[1])
-    return lambda kv: attend(c, (*tiled(prompt), *kv), limits, column, *token), tiled(suffix)
+  def limits(limit):
+    return limit(decoder.Prompts([], [], valid_PX), jnp.zeros(batch, jnp.int32), live_WT, 0)
+
+  def in_parts():
+    masks, tiled = limits(decoder._mask), lambda kv: (decoder._tile(config, kv[0]), kv[1])
+    return lambda q_WKRH, kv: decoder._attend_parts(
+        config, (*tiled(prompt), *kv), masks, column, *(
+            x.transpose(1, 2, 3, 0) for x in (q_WKRH, k_WK1H, v_WK1H))), tiled(suffix)
+
+  def fused(**options):
+    bounds_W4 = limits(decoder._bounds)
+    return lambda q_WKRH, kv: decode_kernel.attend(
+        jnp.concatenate([q_WKRH, k_WK1H, v_WK1H], axis=2), *prompt, *kv, bounds_W4, column,
+        scale=h ** -.5, interpret=jax.default_backend() != "gpu", **options), suffix
 
   def of_jax():
     cache = [jnp.concatenate([jnp.repeat(x, batch // groups, axis=0), y], axis=2) for x, y in (
         (prompt[0].swapaxes(2, 3), suffix[0].swapaxes(2, 3)), (prompt[1], suffix[1]))]
-    q_WNH = token[0].transpose(3, 0, 1, 2).reshape(batch, k * r, h)
-    return lambda kv: (decode_attention.gqa(
-        q_WNH, *(x.swapaxes(1, 2) for x in kv), block_k=16 if args.small else 64, k_splits=1,
-        interpret=jax.default_backend() != "gpu"), *kv), cache
+    return lambda q_WKRH, kv: (decode_attention.gqa(
+        q_WKRH.reshape(batch, k * r, h), *(x.swapaxes(1, 2) for x in kv),
+        block_k=16 if args.small else 64, k_splits=1,
+        interpret=jax.default_backend() != "gpu").reshape(q_WKRH.shape), *kv), cache
 
   loops, n, first = 3 if args.small else 200, 1 if args.small else 8, None
-  for name, (attend, kv) in (("parts", ours("parts")), ("fused", ours("fused")),
-                             ("jax", of_jax())):
-    run = jax.jit(lambda kv, attend=attend: jax.lax.fori_loop(
-        0, loops, lambda _, carry: attend(carry[1:]), attend(kv), unroll=n)[0])
+  for name, (attend, kv) in [("parts", in_parts()), ("fused", fused()), ("jax", of_jax()), *(
+      (f"fused, {options}", fused(**options)) for options in TRIED[:tried])]:
+    def attend_again(_, carry, attend=attend):
+      out_WKRH, *kv = carry  # Each attention waits for the last one, so that none is left out.
+      return attend(q_WKRH + (1e-9 * out_WKRH).astype(q_WKRH.dtype), kv)
+    run = jax.jit(lambda kv, attend=attend, again=attend_again: jax.lax.fori_loop(
+        0, loops, again, attend(q_WKRH, kv), unroll=n)[0])
     out = np.asarray(run(kv), np.float32).ravel()
     first = out if first is None else first
     line = dict(kernel=name, us=1e6 / (loops + 1) * roofline.seconds_of(

@@ -45,7 +45,9 @@ SETS = {
              "someone who did not know the code",
     "second": "further ones of `tests/verifiers/math_cases_second.jsonl`",
     "third": "answers and completions of public reports and of a second attack, of "
-             "`tests/verifiers/math_cases_third.jsonl`"}
+             "`tests/verifiers/math_cases_third.jsonl`",
+    "unseen": "completions of `tests/verifiers/math_cases_unseen.jsonl`, by an author who had not "
+              "read the code"}
 LIMIT_S = 10.0   # For a verdict.
 START_S = 120.0  # For a grader to import its packages and to give a first verdict.
 MEMORY = 2**32   # Bytes.

@@ -43,6 +43,7 @@ def check(c: keys.Config, methods: methods_lib.Methods) -> None:
   _check_kept(c, methods)
   _check_episodes(c, methods)
   _check_paired(c, methods)
+  _check_derived(c, methods)
   _check_kl(c, methods)
   _check_model(c, methods)
   _check_scorers(c, methods)
@@ -229,6 +230,28 @@ def _check_paired(c: keys.Config, methods: methods_lib.Methods) -> None:
   if c.prompts.per_step % 2: _refuse(c, "prompts.per_step", "must be even with prompts.paired")
   _require_off(c, "with prompts.paired: both wordings stay in the batch", {
       "rollouts.filter_groups.name": "filter_groups.with_verdict", "rollouts.oversample": 1.0})
+
+
+def _check_derived(c: keys.Config, methods: methods_lib.Methods) -> None:
+  """Refuses what prompts about completions cannot have."""
+  if not c.prompts.derived: return
+  build_prompts.bind_derived(c)
+  for name, part in build_prompts.list_derived(c).items():
+    with build_prompts.name_source(name, "prompts.derived"): build_prompts.bind_template(part)
+    if name in (*c.prompts.mixture, *c.eval.sets):
+      raise ValueError(f"prompts.derived.{name}: another name; prompts.mixture or eval.sets has "
+                       "it.")
+  n, most = build_prompts.count_derived(c), c.prompts.per_step // 2
+  if n > most:
+    raise ValueError(f"prompts.derived: {n} prompts a step (per_step); at most {most}, half of "
+                     f"prompts.per_step={c.prompts.per_step}, as the others give the completions.")
+  _require_off(c, "with prompts.derived", {
+      "environment.name": None, "rollouts.demonstration.name": None, "rollouts.budget.name": None,
+      "rollouts.rehearsal": 0, "prompts.paired": False})
+  for f in plan_lib.plan_fields(c, methods):
+    if {"answer_ids", "hinted_ids"} & set(f.reads):
+      raise ValueError(f"prompts.derived: none with {f.name}, which a method reads; it is of the "
+                       "reference answers of prompts that are known at the start.")
 
 
 def _check_kl(c: keys.Config, methods: methods_lib.Methods) -> None:

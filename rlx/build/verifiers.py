@@ -35,7 +35,7 @@ def pool_of(c: keys.Config, prompts: Sequence[records.Prompt],
     judges: those in process; None: there are none, or no models.
   """
   make = functools.partial(
-      pool.Pool, timeout_s=c.verifier.timeout_s, gather=hosts.gather,
+      pool.Pool, timeout_s=c.verifier.timeout_s, gather=hosts.gather, is_first=hosts.is_first(),
       variables=c.verifier.variables, functions=build_judges.verifiers_of(c, judges),
       options=dict(
           thoughts=tuple(c.verifier.thoughts),

@@ -260,6 +260,10 @@ Keys = TypedDict("Keys", {
     "prompts.columns": dict[str, Any],
     # how rows become prompts: a file in rlx/prompts/datasets
     "prompts.dataset": str,
+    # Prompts about the completions of the step's other prompts, in the same batch: {name: those
+    # of a function of rlx/prompts/derived.py}; they are some of per_step. docs/data.md, "Prompts
+    # from own completions".
+    "prompts.derived": dict[str, Any],
     # Uses only the first prompts of the training set; None: all.
     "prompts.limit": int | None,
     # of a prompt; longer prompts are dropped and counted

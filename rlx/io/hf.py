@@ -13,7 +13,7 @@ from rlx.models.families import _config
 SHARD_BYTES = 5 * 10**9
 # Fields of DecoderConfig that belong to a run, not to a model.
 _RUN_FIELDS = ("dtype", "param_dtype", "outside", "length", "lora_scale", "kv_copies", "attention",
-               "remat", "platform", "rows", "heads")
+               "decoding", "remat", "matmul_precision", "platform", "rows", "heads")
 
 
 class _NoBias(np.ndarray):

@@ -114,12 +114,12 @@ def _lay_out_layer(layers, config, place, i):
   if config.mlp_bias:
     w["gate_up_bias_2F1"] = cast(jnp.stack([mlp["gate_bias_LF"], mlp["up_bias_LF"]]))[..., None]
     w["down_bias_D1"] = cast(mlp["down_bias_LD"])[:, None]
-  if config.qk_norm:  # They broadcast against q_KRHW and k_KHW.
+  if config.qk_norm:  # Sizes of 1 are broadcast.
     q, k = (scale(next(iter(layers["attn"][name].values()))[0]) for name in ("q_norm", "k_norm"))
     if config.qk_norm == "all": k = copied(k)
     lead = 1 if config.qk_norm == "head" else config.kv_heads
-    w.update(q_norm=q.reshape(lead, -1, config.head_dim, 1),
-             k_norm=k.reshape(lead, config.head_dim, 1))
+    w.update({f"{name}_norm_KAH1": x.reshape(lead, -1, config.head_dim, 1)
+              for name, x in dict(q=q, k=k).items()})
   return place(w), i + 1
 
 
@@ -271,7 +271,8 @@ def step(weights, config, tokens_W, positions_W, prompts_, suffix, live_WT, colu
            for rope in ropes}
   # Several tokens of a row are a short prefill, which the kernel does not have.
   fused = config.decoding == "fused" and len(tokens_W) == len(suffix.v_WKTH[0])
-  limit, attend = (_bounds, _attend_fused) if fused else (_mask, _attend_parts)
+  limit, attend, axes_ = (_bounds, _attend_fused, "WKAH") if fused else (
+      _mask, _attend_parts, "KAHW")
   limits = {window: limit(prompts_, positions_W, live_WT, window) for window in windows}
   x_DW = transformer.embed_rows(config, weights["embed_VD"][tokens_W]).T
   written = Suffix([], [])
@@ -280,7 +281,7 @@ def step(weights, config, tokens_W, positions_W, prompts_, suffix, live_WT, colu
     norm = functools.partial(_norm, layer, config)
     y_DW, k_WKnHt, v_WKTH = _attention(
         layer, config, norm("attn_norm", x_DW), turns[rope],
-        functools.partial(attend, config, kv, limits[window], column))
+        functools.partial(attend, config, kv, limits[window], column), axes_)
     written.k_WKnHt.append(k_WKnHt)
     written.v_WKTH.append(v_WKTH)
     x_DW = x_DW + norm("attn_post_norm", y_DW)
@@ -340,46 +341,48 @@ def _mlp(layer, config, y_DW):
   return y_DW + layer["down_bias_D1"] if config.mlp_bias else y_DW
 
 
-def _attention(layer, config, y_DW, turns_HW, attend):
+def _attention(layer, config, y_DW, turns_HW, attend, axes_):
   """The output of the sublayer, and the suffix of its layer with the token's key and value.
 
   Args:
-    attend: (q_KRHW, k_KHW, v_KHW) -> out_WKRH, suffix_k_WKnHt, suffix_v_WKTH.
+    attend: (q, k, v) -> out_WKRH, suffix_k_WKnHt, suffix_v_WKTH.
+    axes_: "KAHW" or "WKAH", those of q, k and v; A is 1 for k and v.
   """
-  r = config.n_heads // config.kv_heads
-  qkv_KAHW = jnp.einsum("KAHD,DW->KAHW", layer["qkv_KAHD"], y_DW)
-  if config.qkv_bias: qkv_KAHW = qkv_KAHW + layer["bias_KAH1"]
-  q_KRHW, k_KHW, v_KHW = qkv_KAHW[:, :r], qkv_KAHW[:, r], qkv_KAHW[:, r + 1]
+  r, a, h = config.n_heads // config.kv_heads, axes_.index("A"), axes_.index("H")
+  place = lambda x_KAHW: jnp.moveaxis(x_KAHW, -1, axes_.index("W"))
+  qkv = jnp.einsum(f"KAHD,DW->{axes_}", layer["qkv_KAHD"], y_DW)
+  if config.qkv_bias: qkv = qkv + place(layer["bias_KAH1"])
+  q, k, v = jnp.split(qkv, [r, r + 1], axis=a)
   if config.qk_norm:
-    norm = lambda x, scale: transformer.rms_norm(
-        x, scale, config.norm_eps,
-        axis=-2 if config.qk_norm == "head" else tuple(range(x.ndim - 1)))
-    q_KRHW, k_KHW = norm(q_KRHW, layer["q_norm"]), norm(k_KHW, layer["k_norm"])
-  q_KRHW = transformer.rotate(q_KRHW, tuple(t[None, None] for t in turns_HW), axis=2)
-  k_KHW = transformer.rotate(k_KHW, tuple(t[None] for t in turns_HW), axis=1)
-  out_WKRH, *suffix_kv = attend(q_KRHW, k_KHW, v_KHW)
+    norm = lambda x, name: transformer.rms_norm(
+        x, place(layer[name]), config.norm_eps,
+        axis=h if config.qk_norm == "head" else tuple(axes_.index(axis) for axis in "KAH"))
+    q, k = norm(q, "q_norm_KAH1"), norm(k, "k_norm_KAH1")
+  q, k = (transformer.rotate(x, tuple(place(t[None, None]) for t in turns_HW), axis=h)
+          for x in (q, k))
+  out_WKRH, *suffix_kv = attend(q, k, v)
   out_DW = jnp.einsum("DN,NW->DW", layer["out_DNH"].reshape(y_DW.shape[0], -1),
                       out_WKRH.astype(y_DW.dtype).reshape(y_DW.shape[1], -1).T)
   if config.o_bias: out_DW = out_DW + layer["out_bias_D1"]
   return out_DW, *suffix_kv
 
 
-def _attend_fused(config, kv, bounds_W4, column, q_KRHW, k_KHW, v_KHW):
+def _attend_fused(config, kv, bounds_W4, column, q_WKRH, k_WK1H, v_WK1H):
   """`_attend_parts` as one kernel, for one token per row."""
   prompt_k_PKnHx, prompt_v_PKXH, suffix_k_WKnHt, suffix_v_WKTH = kv
-  qkv_KAHW = jnp.concatenate([q_KRHW, k_KHW[:, None], v_KHW[:, None]], axis=1)
   out_WKRH, k_WKHT, v_WKTH = decode_kernel.attend(
-      qkv_KAHW.transpose(3, 0, 1, 2), prompt_k_PKnHx[:, :, 0], prompt_v_PKXH,
+      jnp.concatenate([q_WKRH, k_WK1H, v_WK1H], axis=2), prompt_k_PKnHx[:, :, 0], prompt_v_PKXH,
       suffix_k_WKnHt[:, :, 0], suffix_v_WKTH, bounds_W4, column,
       scale=transformer.attn_scale(config), softcap=config.attn_softcap,
       interpret=transformer.platform(config) != "gpu")
   return out_WKRH, k_WKHT[:, :, None], v_WKTH
 
 
-def _attend_parts(config, kv, masks, column, q_KRHW, k_KHW, v_KHW):
+def _attend_parts(config, kv, masks, column, q_KRHW, k_K1HW, v_K1HW):
   """Attention of each row to its prompt, its suffix and the token, which is written to `column`."""
   mask_WX, mask_WT = masks
   prompt_k_PKnHx, prompt_v_PKXH, suffix_k_WKnHt, suffix_v_WKTH = kv
+  k_KHW, v_KHW = k_K1HW[:, 0], v_K1HW[:, 0]
   k, r, h, w = q_KRHW.shape
   p, x = prompt_v_PKXH.shape[0], prompt_v_PKXH.shape[2]
   g, dtype = w // p, q_KRHW.dtype

@@ -21,6 +21,7 @@ SETS = {
     "preferences": None,  # The shape alone: any pairs `chosen` and `rejected`.
     "policies": None,  # Likewise: completions of several policies, by their names.
     "edits": None,  # Likewise: pairs of which `chosen` is an edit of `rejected`.
+    "critiques": None,  # What a run stores of prompts.columns.form=critique.
     "hh_rlhf": "hf:Anthropic/hh-rlhf::train",
     "ultrafeedback_binarized": "hf:HuggingFaceH4/ultrafeedback_binarized::train_prefs",
     "ultrafeedback": "hf:openbmb/UltraFeedback::train",
@@ -154,6 +155,15 @@ def _read_edits(row, where):
       if end > start: spans.append([start, end, 0.5 if kind == "equal" else changed])
     return dict(made, completion="".join(words), spans=spans)
   return [label(chosen, 1.0, 1) | dict(verdict=1.0), label(rejected, 0.0, 0) | dict(verdict=0.0)]
+
+
+def _read_critiques(row, where):
+  """A critique that `rlx train_scorer` sampled for a prompt of prompts/datasets/judging.py: with
+  those of the other answer of its pair in a group, a head learns which answer is better."""
+  pair, _, side = columns.find(row, "group", where).rpartition("/")
+  if not pair or side not in ("better", "worse"): return "that are about no answer of a pair"
+  own = {key: row[key] for key in ("prompt", "completion", "finish", "sampled") if key in row}
+  return [own | dict(group=pair, verdict=float(side == "better"))]
 
 
 def _read_hh_rlhf(row, where):

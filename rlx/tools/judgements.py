@@ -28,7 +28,8 @@ def measure(run: build.Run, state: records.TrainState, prompts: Sequence[records
     prompts: P prompts; texts: of P * G replies.
   """
   g = len(texts) // max(len(prompts), 1)
-  judges = [p.meta.get("judged", dict(form="score"))["form"] != "score" for p in prompts]
+  judges = [p.meta.get("judged", dict(form="score"))["form"] not in ("score", "critique")
+            for p in prompts]
   texts = [texts[i * g + j] for i, x in enumerate(judges) if x for j in range(g)]
   # As the pool of verifiers gives them the marks.
   prompts = [dataclasses.replace(p, meta=dict(p.meta, thoughts=run.texts.thoughts))

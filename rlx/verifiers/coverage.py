@@ -1,7 +1,7 @@
-"""How much of what a prompt names is in a completion: key points, a path, quotes.
+"""How much of what a prompt names is in a completion: key points, a path, quotes, a text's start.
 
-None of them checks an answer: a completion that lists everything has the full score of `points` and
-`path`, and one that copies its sources that of `quotes`.
+The first three check no answer: a completion that lists everything has the full score of `points`
+and `path`, and one that copies its sources that of `quotes`.
 """
 import collections
 import functools
@@ -13,6 +13,7 @@ from rlx.verifiers import _words, errors, thoughts
 if TYPE_CHECKING: from rlx.core import records
 
 CHARACTERS = 25  # Of an n-gram of QUIP.
+WORDS = 3        # Of the shortest answer that `prefix` accepts.
 
 
 def points(prompt: "records.Prompt", text: str) -> float:
@@ -76,6 +77,30 @@ def quotes(prompt: "records.Prompt", text: str) -> float:
   return sum(g in known for g in grams) / len(grams) if grams else 0.0
 
 
+def prefix(prompt: "records.Prompt", text: str) -> float:
+  """1.0 if the words of an answer are the first ones of the reference, in any case, else 0.0.
+
+  `meta["words"]`, 3 by default, is the least number of words of an answer.
+
+  Source: ours, in the place of the judge of Reinforcement Learning on Pre-Training Data (Li et al.
+  2025, arXiv:2509.19249), which rewards a prediction that is in meaning a beginning of the true
+  text. Differs from the paper: other words of the same meaning count 0.
+  """
+  if problem := _describe_reference(prompt): raise errors.Unknown(problem)
+  ours = _list_words(thoughts.behind(text, prompt))
+  enough = len(ours) >= prompt.meta.get("words", WORDS)
+  return float(enough and ours == _list_words(prompt.answer)[:len(ours)])
+
+
+def _describe_reference(prompt):
+  least = prompt.meta.get("words", WORDS)
+  if len(_list_words(prompt.answer)) >= least: return None
+  return f"its answer {prompt.answer!r:.60} has fewer than {least} words"
+
+
+def _list_words(text): return re.findall(r"\w+", text.lower())
+
+
 def _inspect(key, prompts, unsafe=False):
   """For each prompt, (why nothing can be covered, or None; None)."""
   del unsafe
@@ -85,6 +110,9 @@ def _inspect(key, prompts, unsafe=False):
 for _fn, _key in ((points, "points"), (path, "path"), (quotes, "sources")):
   vars(_fn).update(is_bounded=True, inspect=functools.partial(_inspect, _key))
 vars(points)["state"] = lambda prompt: prompt.answer or None
+vars(prefix).update(
+    is_bounded=True, state=lambda prompt: prompt.answer or None,
+    inspect=lambda prompts, unsafe=False: [(_describe_reference(p), None) for p in prompts])
 
 
 _IS_RIGHT = dict(

@@ -1,10 +1,12 @@
 r"""Scores answers to Reasoning Gym tasks with the task's own scorer, in [0, 1].
 
 The three functions differ in where the answer has to stand, behind the thoughts (thoughts.py). A
-completion without an answer scores 0; some scorers give 0.01 for any wrong answer.
+completion without an answer scores 0; some scorers give 0.01 for any wrong answer. If a scorer raises
+or gives NaN, the pool decides as for any verifier: 0, unless the task's own answer fails too.
 """
 import functools
 import json
+import math
 import re
 from typing import TYPE_CHECKING
 
@@ -24,11 +26,13 @@ def answer(prompt: "records.Prompt", text: str) -> float:
   """
   text = thoughts.behind(text, prompt)
   if not (marks := list(_MARK.finditer(text))): return last_line(prompt, text)
-  stated = text[marks[-1].end():].partition("</answer>")[0].strip(_AROUND)
+  stated = text[marks[-1].end():].partition("</answer>")[0]
   reference = prompt.meta["entry"].get("answer")
-  if not isinstance(reference, str): return _score(prompt, stated)
-  stated = "\n".join(stated.splitlines()[:max(1, len(reference.strip().splitlines()))])
-  return _score(prompt, _strip(stated, reference))
+  if not isinstance(reference, str): return _score(prompt, stated.strip(_AROUND))
+  ends = reference.strip()[:1] + reference.strip()[-1:]  # The board of n_queens begins with "_".
+  around = "".join(c for c in _AROUND if c not in ends)
+  lines = stated.strip(around).splitlines()[:max(1, len(reference.strip().splitlines()))]
+  return _score(prompt, _strip("\n".join(lines), reference, around))
 
 
 def boxed(prompt: "records.Prompt", text: str) -> float:
@@ -53,18 +57,20 @@ for _fn, _form in ((answer, "Answer: %s"), (boxed, r"\boxed{%s}"), (last_line, "
   vars(_fn)["state"] = _state(_form)
 
 
-def _strip(stated, reference):
+def _strip(stated, reference, around):
   """Removes marks around an answer that the task's own answer does not have."""
   stated = stated.strip()
   if not reference.endswith("."): stated = stated.removesuffix(".")
-  if reference.strip(_AROUND) == reference: stated = stated.strip(_AROUND)
+  stated = stated.strip(around)
   return stated if reference.endswith(".") else stated.removesuffix(".")
 
 
 def _score(prompt, stated):
   task = _task(prompt.meta["task"], json.dumps(prompt.meta["config"], sort_keys=True))
   if not stated: return 0.0
-  return float(task.score_answer(stated, prompt.meta["entry"]))
+  score = float(task.score_answer(stated, prompt.meta["entry"]))
+  if math.isnan(score): raise ValueError("the task's scorer gives NaN")
+  return score
 
 
 @functools.lru_cache(maxsize=None)

@@ -362,7 +362,11 @@ TASKS = {
         "How good is an answer to a question? Question and answer" + _ABOUT + _block("question")
         + _block("answer") + _REASON
         + "The last line of your reply states a score from 1 to 10 in the place of S, in this form "
-          "and once: Verdict {nonce}: S")}
+          "and once: Verdict {nonce}: S"),
+    "critique": (
+        "What is good and what is bad about an answer to a question? Question and answer" + _ABOUT
+        + _block("question") + _block("answer")
+        + "Write a critique: what is right and useful, what is wrong, missing or of no use.")}
 
 
 def find_meetings(n: int, opponents: int = 0) -> list[tuple[int, int]]:

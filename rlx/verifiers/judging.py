@@ -6,6 +6,7 @@
   step         is the last step right?                   yes | no
   scores       how good are several answers?             a score of each (`ranking`)
   score        how good is an answer?                    a score (`score`)
+  critique     what is good and bad about an answer?     none: a text (`gold`)
 
 The data set `judging` (rlx/prompts/datasets/judging.py) makes the prompts, whose meta["judged"] has
 the judged texts; `ask` writes the requests. Requests, nonces and the reading of replies are those
@@ -13,6 +14,7 @@ of judges (judge.py), so a policy that has learned this can be asked as one. Wha
 untrusted text, and so is the reply: a verdict counts only if the last line of the reply states it
 with the nonce of the request, or without a nonce if the reply behind its thoughts is nothing else.
 """
+import collections
 import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +27,7 @@ if TYPE_CHECKING: from rlx.core import records
 # {form: how its verdict is read; None: by the number of steps}
 _READS = dict(verdict="yes_no", step="yes_no", pair="A=1 B=0 tie=0.5", first_error=None,
               scores=r"(?i)verdict {nonce} {item}: (\d{1,2})",
-              score=r"(?i)verdict {nonce}: (\d{1,2})")
+              score=r"(?i)verdict {nonce}: (\d{1,2})", critique="better=1 worse=0")
 _FULL = dict(scores=10.0, score=10.0)  # The number that means 1.
 _CLOSE = 5e-3     # A word has few digits of the score that it stands for.
 _SLOTS = dict(pair=("answer", "other"), first_error=("items", "answer"), scores=("items", "nonce"))
@@ -86,6 +88,48 @@ def score(prompt: "records.Prompt", text: str) -> float:
   return (find_scores(prompt, text) or [0.0])[0]
 
 
+def gold(prompt: "records.Prompt", text: str) -> float:
+  """1.0 if the judged answer is the better one of its pair, else 0.0, whatever a reply says of it.
+
+  It is the label of a critique, from which a head learns to score an answer (form=critique).
+
+  Source: Critique-out-Loud reward models, Ankner et al. 2024, arXiv:2408.11791. Differs from the
+  paper: nothing known. It teaches a policy nothing: all replies to a prompt have the same verdict.
+  """
+  del text
+  return float(prompt.meta["label"] == "better")
+
+
+def similarity(prompt: "records.Prompt", text: str) -> float:
+  """How similar a reply is to the critique of a human, as the F1 of their words.
+
+    F1 = 2 n / (|a| + |b|)      n the words that a and b share, as often as in both
+
+  a are the words of the reply behind its thoughts, without the line of the verdict, b those of
+  meta["judged"]["critique"], of a pair of both critiques. Words are of letters and digits, in any
+  case.
+
+  Source: the process reward of RM-NLHF, Wang et al. 2026, arXiv:2601.07349. Differs from the paper:
+  there a language model lists the arguments of both critiques, of which the F1 is taken. Words that
+  all critiques have, such as "answer", count here, so that it is a second reward beside the verdict.
+
+  Example:
+    >>> import types
+    >>> judged = dict(form="verdict", nonce="5e0c", critique="It is off by one.")
+    >>> prompt = types.SimpleNamespace(meta={"judged": judged})
+    >>> judging.similarity(prompt, "Off by one.\nVerdict 5e0c: no")
+    0.75
+  """
+  judged, _ = _read_judged(prompt)
+  critiques = dict.fromkeys(judged.get(key) for key in ("critique", "other_critique"))
+  if not (given := " ".join(x for x in critiques if x)):
+    raise errors.Unknown("meta['judged'] has no critique; prompts.columns.critique names its column")
+  reply = _read_reply(prompt, text).content
+  reasons = reply.rpartition("\n")[0] if find_stated(prompt, text) is not None else reply
+  ours, theirs = (collections.Counter(re.findall(r"\w+", x.lower())) for x in (reasons, given))
+  return 2 * (ours & theirs).total() / max(ours.total() + theirs.total(), 1)
+
+
 def find_scores(prompt: "records.Prompt", reply: str) -> list[float]:
   """The scores in [0, 1] of the answers of a prompt; [] if one is not stated, or stated twice."""
   judged, reads = _read_judged(prompt)
@@ -110,6 +154,7 @@ def find_stated(prompt: "records.Prompt", reply: str) -> str | None:
     True
   """
   judged, reads = _read_judged(prompt)
+  if judged["form"] == "critique": return None
   if judged["form"] == "scores":
     scores = find_scores(prompt, reply)
     best = [i for i, x in enumerate(scores) if x == max(scores)]
@@ -169,7 +214,7 @@ def inspect(prompts: "Sequence[records.Prompt]", unsafe: bool = False) -> list[t
   return [(why(p), None) for p in prompts]
 
 
-for _fn in (verdict, side, ranking, score): vars(_fn).update(is_bounded=True, inspect=inspect)
+for _fn in (verdict, side, ranking, score, gold, similarity): vars(_fn).update(is_bounded=True, inspect=inspect)
 for _fn in (verdict, side):
   vars(_fn)["state"] = lambda prompt: start_verdict(prompt) + prompt.answer
 
@@ -239,7 +284,7 @@ def _is_format(reads, form):
 def _choose_word(judged, reads, given):
   """The word of the format that stands for the label of a row."""
   words, key = _replies.words_of(reads), f"prompts.columns.reads={judged.get('reads')!r:.60}"
-  if judged["form"] in _FULL: return given
+  if judged["form"] in (*_FULL, "critique"): return given
   if "label" not in judged:
     if words is not None and given.lower() not in words:
       raise ValueError(f"{key}: no word for the verdict {given!r:.60} of a row; it has "

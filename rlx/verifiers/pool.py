@@ -92,7 +92,7 @@ class Pool:
   """
 
   def __init__(self, workers, timeout_s, memory_gb=4.0, options=None,
-               gather=lambda value: [value], functions=None, variables=()):
+               gather=lambda value: [value], functions=None, variables=(), is_first=True):
     """Starts no worker yet.
 
     Args:
@@ -105,9 +105,10 @@ class Pool:
         name. With `workers=0` they run in this process, marked as bounded or not.
       variables: names of environment variables that workers get, see `process.Process`, with
         that of the judge's key.
+      is_first: whether this host counts verdicts that all hosts have (`is_shared`).
     """
     self._count, self._timeout_s, self._memory_gb = workers, timeout_s, memory_gb
-    self._options, self._gather = options or {}, gather
+    self._options, self._gather, self._is_first = options or {}, gather, is_first
     judge = self._options.get("judge", {})
     self._variables = (*variables, *filter(None, (
         options.get("api_key_env") for options in (judge, *judge.get("named", {}).values()))))
@@ -211,14 +212,15 @@ class Pool:
                          f"{type(verdict).__name__}, not a {kind.__name__}: those of "
                          "verifier.steps, .spans and .by_item give a list, all others a number.")
       is_unknown = error is not None and math.isnan(verdict)
-      if error is not None: (self.errors if is_unknown else self.failures)[error] += 1
       if message is not None: self.last_error = message
-      self._recent.append(is_unknown)
       path = prompts[i].verifier
+      if self._is_first or not getattr(self.lookup(path), "is_shared", False):
+        if error is not None: (self.errors if is_unknown else self.failures)[error] += 1
+        self._recent.append(is_unknown)
+        self._failed += error is not None and not is_unknown
+        self._verdicts += 1
       self._lost_in_a_row[path] = (self._lost_in_a_row[path] + 1) * is_unknown
-      self._failed += error is not None and not is_unknown
       if error is not None and not is_unknown: results[i] = lowest, error, message
-    self._verdicts += len(texts)
     return [results[i][0] for i in range(len(texts))]
 
   def _is_local(self, path): return self._count == 0 or path in self._local

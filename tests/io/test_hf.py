@@ -99,7 +99,8 @@ def test_a_head_that_differs_in_one_row_is_no_copy(row):
 def test_the_first_family_that_gives_the_config_back(family, kind):
   """Whatever a run adds to the config."""
   config = dataclasses.replace(hf.load(FIXTURES / family)[0], remat="full", lora_scale=2.0,
-                               dtype="bfloat16", kv_copies=2, platform="tpu")
+                               dtype="bfloat16", kv_copies=2, platform="tpu",
+                               decoding="fused", matmul_precision="default")
   assert hf.family_of(config) is families.FAMILIES[kind]
 
 

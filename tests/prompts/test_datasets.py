@@ -15,9 +15,9 @@ from rlx import prompts as prompts_package
 from rlx.build import sets
 from rlx.core import records, resolve
 from rlx.prompts import generated
-from rlx.prompts.datasets import (
-    chain, chain_horizon, chain_pairs, gsm8k, hendrycks_math, jsonl, teacher)
-from rlx.verifiers import chain as chain_verifier
+from rlx.prompts.datasets import chain, chain_horizon, chain_pairs, gsm8k, hendrycks_math, jsonl
+from rlx.prompts.datasets import segments, teacher
+from rlx.verifiers import chain as chain_verifier, coverage
 from tests.io import strings
 
 NAMES = sorted(p.stem for p in (pathlib.Path(prompts_package.__file__).parent
@@ -60,6 +60,11 @@ def teacher_rows(split):
           for i in range(3)]
 
 
+def text_rows(split):
+  return [dict(text=f"The {split} market {i} is old. It opens at nine. {i} people sell pears.")
+          for i in range(6)]
+
+
 def made_rows(split): return [dict(seed=0, index=i) for i in range(40)]
 
 
@@ -69,7 +74,7 @@ ROWS = dict(
     chain=chain_rows, chain_horizon=chain_rows, chain_pairs=chain_rows, instructions=made_rows,
     decisions=made_rows, facts=made_rows, jsonl=qa, judging=judged_rows,
     teacher=teacher_rows, tool_calls=made_rows,
-    reasoning_gym=gym_rows, tfds=qa)
+    reasoning_gym=gym_rows, segments=text_rows, tfds=qa)
 
 
 def load(name, split):
@@ -104,9 +109,47 @@ def test_contract(name):
 def test_answers_pass_their_own_verifier_and_empty_completions_do_not(name):
   if name == "reasoning_gym": pytest.importorskip("reasoning_gym")
   for prompt in load(name, "train"):
-    verify = resolve.lookup("verifiers", prompt.verifier)
+    # A judge would ask a server whether a text is a beginning of another one.
+    path = "coverage.prefix" if name == "segments" else prompt.verifier
+    verify = resolve.lookup("verifiers", path)
     assert verify(prompt, right_completion(prompt)) == 1.0, prompt
     assert verify(prompt, "") == 0.0, prompt
+
+
+SENTENCES = "Ann is old. Bo is near!\nCy opens at nine. Yes. Di sells ten pears"
+
+
+def test_segments_by_hand():
+  made = lambda text=SENTENCES, **options: [
+      (p.text, p.answer) if isinstance(p, records.Prompt) else p.reason
+      for p in segments.prompts([dict(text=text)], "train", per_text=9, **options)]
+  asks = "What does the next sentence of this text say?\n\n"
+  # "Yes." is too short to be asked for, but it is shown and may be part of an answer.
+  assert sorted(made(form="next", before=2)) == [
+      (asks + "Ann is old.", "Bo is near! Cy opens at nine."),
+      (asks + "Ann is old. Bo is near!", "Cy opens at nine. Yes."),
+      (asks + "Cy opens at nine. Yes.", "Di sells ten pears")]
+  asks = "Which sentence is missing at [...] in this text?\n\n"
+  assert sorted(made(form="middle")) == [  # The last one has none behind it.
+      (asks + "Ann is old. Bo is near! [...] Yes.", "Cy opens at nine."),
+      (asks + "Ann is old. [...] Cy opens at nine.", "Bo is near!")]
+  assert made("Ann is old.") == ["without a sentence to ask for"] == made("")
+  assert len(list(segments.prompts([dict(text=SENTENCES)] * 2, "train"))) == 2
+  both = [p.meta["form"] for i in range(40) for p in segments.prompts(
+      [dict(text=f"{i} is old. {SENTENCES}")], "train")]
+  assert 8 < both.count("next") < 32
+  with pytest.raises(ValueError, match="row 0: column 'text': 3 is no text"):
+    list(segments.prompts([dict(text=3)], "train"))
+
+
+@pytest.mark.parametrize("text, verdict", [
+    ("It opens at nine", 1), ("it, OPENS at", 1), ("It opens", 0), ("It opens at ten.", 0),
+    ("It opens at nine. Yes. And", 0), ("Opens at nine", 0), ("", 0),
+    ("<think>Hm.</think>\nIt opens at", 1), ("It opens at <think>", 0)])
+def test_a_beginning_of_the_reference(text, verdict):
+  prompt = records.Prompt("p", "?", "It opens at nine. Yes.",
+                          meta=dict(thoughts=("<think> </think>",)))
+  assert coverage.prefix(prompt, text) == verdict
 
 
 def test_chain_by_hand():

@@ -52,6 +52,14 @@ CASES = {
             dict(question="2+2?", completion="4", verdict=1.0, spans=[[0, 1, 1.0]]),
             dict(question="2+2?", completion="5", verdict=0.0, spans=[[0, 1, 0.0]])]),
         (dict(prompt="2+2?", chosen="4", rejected="4"), "with two equal completions")],
+    "critiques": [
+        (dict(prompt="Why?", completion="So.", group="judging/critique/7/better", verdict=0.5,
+              finish="length", sampled=3, label=None),
+         [dict(prompt="Why?", completion="So.", group="judging/critique/7", verdict=1.0,
+               finish="length", sampled=3)]),
+        (dict(prompt="Why?", completion="No.", group="judging/critique/7/worse"),
+         [dict(prompt="Why?", completion="No.", group="judging/critique/7", verdict=0.0)]),
+        (dict(prompt="Why?", completion="No.", group="7"), "that are about no answer of a pair")],
     "hh_rlhf": [
         (dict(chosen="\n\nHuman: 2+2?\n\nAssistant: 4", rejected="\n\nHuman: 2+2?\n\nAssistant: 5"),
          [dict(question=(USER,), chosen="4", rejected="5")]),

@@ -46,9 +46,11 @@ QUERY = records.Prompt("q", "?", "select a from t", meta=dict(
 LABEL = records.Prompt("l", "?", "yes", meta=dict(
     labels=["yes", "no"], refuse=False, path=["yes"], sources=["yes"], characters=3,
     points=[[["yes"]]]))
+TEXT = records.Prompt("s", "What does the next sentence say?", "It opens at nine.")
 JUDGING = {form: records.Prompt("j", "?", answer, meta=dict(judged=dict(
-    form=form, nonce="5e0c", answers=["so"]))) for form, answer in (
-        ("verdict", "yes"), ("pair", "A"), ("scores", "1"), ("score", "better"))}
+    form=form, nonce="5e0c", answers=["so"], critique="So."), label=answer)) for form, answer in (
+        ("verdict", "yes"), ("pair", "A"), ("scores", "1"), ("score", "better"),
+        ("critique", "better"))}
 # {prompt: (a right completion, verifiers that accept it)}; judge.chat would ask a server.
 ACCEPTED = (
     (CHAIN, "5#5", "chain.answer chain.form chain.milestones chain.step_share chain.steps "
@@ -65,10 +67,12 @@ ACCEPTED = (
         "equal", "runs", "schema", "ngrams", "score", "items"))),
     (LABEL, "yes", "labels.label labels.score labels.items labels.refusal coverage.points "
      "coverage.path coverage.quotes"),
+    (TEXT, "It opens at nine", "coverage.prefix"),
     (JUDGING["verdict"], "Verdict 5e0c: yes", "judging.verdict"),
     (JUDGING["pair"], "Verdict 5e0c: A", "judging.side"),
     (JUDGING["scores"], "Verdict 5e0c 1: 10", "judging.ranking"),
     (JUDGING["score"], "Verdict 5e0c: 10", "judging.score"),
+    (JUDGING["critique"], "So.", "judging.gold judging.similarity"),
     (MATH, "Confidence: 100%", "confidence.stated confidence.form"),
     (MATH, "72", "embedding.similarity embedding.bert_score"),
     (RULES, '"so"', " ".join(f"instructions.{kind}{form}" for kind in ("items", "share", "followed")

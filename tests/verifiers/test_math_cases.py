@@ -12,7 +12,7 @@ from tests.verifiers import cases as cases_lib
 from tests.verifiers import sandbox
 
 CASES = [case for name in ("math_cases_first", "math_cases", "math_cases_second",
-                                     "math_cases_third")
+                                     "math_cases_third", "math_cases_unseen")
          for case in cases_lib.read(f"{name}.jsonl")]
 DISPUTED = cases_lib.read("math_disputed.json")
 # Cases whose verdict is wrong: forms that math_answer does not read, or units that it accepts.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rlx.core import records, resolve
-from rlx.verifiers import _boxed, format as format_lib, gym_task
+from rlx.verifiers import _boxed, format as format_lib, gym_task, pool as pool_lib
 from tests.verifiers import cases
 
 GROUPS = cases.read("verdicts.toml")["group"]
@@ -46,3 +46,55 @@ def test_tags_takes_linear_time(part):
 def test_a_task_that_does_not_exist_is_named():
   task = prompt(meta=dict(task="no_such_task", config={}, entry={}))
   with pytest.raises(ValueError, match="no_such_task"): gym_task.last_line(task, "7")
+
+
+@pytest.fixture
+def pool():
+  pool = pool_lib.Pool(1, timeout_s=60.0)
+  yield pool
+  pool.close()
+
+
+def verify(pool, task, answer, texts, **entry):
+  entry = dict(task=task, config={}, entry=dict(answer=answer, metadata={}) | entry)
+  task = records.Prompt("p", "?", answer or "", "gym_task.answer", meta=entry)
+  return pool.verify([task] * len(texts), texts)
+
+
+def test_where_a_scorer_raises_on_a_reply_the_verdict_is_0(pool, monkeypatch, tmp_path):
+  """A stub in the place of the package, whose scorer fails as those of boxnet and others do."""
+  (tmp_path / "reasoning_gym.py").write_text("""
+import json
+class create_dataset:
+  def __init__(self, name, **_): pass
+  def score_answer(self, answer, entry): return json.loads(answer)["score"]
+""")
+  monkeypatch.syspath_prepend(str(tmp_path))
+  texts = ['{"score": 1}', "[1]", "", '{"score": NaN}', "}", '{"score": 2}', '{"score": 0.5}']
+  for answer in (None, '{"score": 1}'):
+    assert verify(pool, "stub", answer, texts).tolist() == [1, 0, 0, 0, 0, 0, 0.5]
+  assert pool.failures == dict(exception=8) and not pool.errors
+  # The task is at fault where its own answer fails too.
+  np.testing.assert_array_equal(verify(pool, "stub", "[1]", texts[:3]), [1, np.nan, 0])
+
+
+@needs_gym
+def test_scorers_that_raise(pool):
+  state = {"0.5_0.5": ["box_blue", "target_blue"]}
+  texts = ["[1]", "null", '{"a": 1}', '[{"Agent[0.5, 0.5]": "move(box_blue, target_blue)"}]', "no"]
+  verdicts = verify(pool, "boxnet", None, texts, metadata=dict(initial_state=state))
+  assert verdicts.tolist() == [0, 0, 0, 1, 0]
+  verdicts = verify(pool, "prime_factorization", "2 × 3", ["nan", "2 × 3"], metadata=dict(
+      factors=[2, 3], number=6))
+  assert verdicts.tolist() == [0, 1] and pool.failures["exception"] == 4 and not pool.errors
+
+
+@needs_gym
+def test_a_board_that_begins_with_a_mark_is_read():
+  """The marks that stand around an answer are left out, but not those that belong to it."""
+  board = "_ Q _ _\n_ _ _ Q\nQ _ _ _\n_ _ Q _"
+  task = prompt(answer=board, meta=dict(task="n_queens", config={}, entry=dict(
+      answer=board, metadata=dict(valid_answers=[board], num_queens=4, board_size=4))))
+  for text in (f"Answer: {board}", f"**Answer:**\n{board}\n", f"Answer: ```\n{board}\n```"):
+    assert gym_task.answer(task, text) == 1, text
+  assert gym_task.answer(task, f"Answer: {board.replace('_ Q', 'Q _', 1)}") < 1

@@ -16,7 +16,8 @@ from rlx.losses import reward_model
 
 TREE = tabular.Tree(prompts=2, vocab=12, length=3)
 COUNTS_LV = jnp.sum(jax.nn.one_hot(TREE.leaves[0], 12), axis=1)
-GOLD_L = COUNTS_LV @ jnp.array([-1.0, -1 / 3, 1 / 3, 1.0] + [-1.0] * 8) / 3
+WORTH_V = jnp.array([-1.0, -1 / 3, 1 / 3, 1.0] + [-1.0] * 8)
+GOLD_L = COUNTS_LV @ WORTH_V / 3
 LOGITS_V = jnp.array([0.0] * 4 + [-3.5] * 8)  # Each of the last eight is one token in 140.
 PAIRS = 50
 
@@ -37,13 +38,19 @@ def pairs(key, logps_L, gold_L, count, *, flips=0.25):
           jnp.where(is_first_N, drawn_N2[:, 1], drawn_N2[:, 0]), gap_N != 0)
 
 
-def bradley_terry(start_D, features_LD, pairs_N):
-  """Returns scores_L of a linear model learned from pairs; the mean over the pairs is 0."""
+def fit(start_D, features_LD, pairs_N):
+  """Returns weights_D of a linear model learned from pairs."""
   chosen_N, rejected_N, valid_N = pairs_N
   def loss(weights_D, _):
     scores_L = features_LD @ weights_D
     return reward_model.bradley_terry(scores_L[chosen_N], scores_L[rejected_N], valid_N)
-  scores_L = features_LD @ learn.descend(start_D, loss, optax.sgd(0.5), steps=300)
+  return learn.descend(start_D, loss, optax.sgd(0.5), steps=300)
+
+
+def bradley_terry(start_D, features_LD, pairs_N):
+  """Returns scores_L of a linear model learned from pairs; the mean over the pairs is 0."""
+  chosen_N, rejected_N, _ = pairs_N
+  scores_L = features_LD @ fit(start_D, features_LD, pairs_N)
   return scores_L - (scores_L[chosen_N].mean() + scores_L[rejected_N].mean()) / 2
 
 

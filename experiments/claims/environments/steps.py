@@ -27,6 +27,20 @@ def verdict_B(ok_PNV, batch):
   return 1.0 * jnp.all(ok_BT | ~batch.mask_BT, axis=1)
 
 
+def signs(key, is_right_BJ, difficulty_B1, sign):
+  """Returns features_BJD of steps, of which a linear PRM learns.
+
+  They are eight noisy signs of whether a step is right, the difficulty of its prompt, and its
+  position.
+  """
+  noisy_BJD = (jnp.where(is_right_BJ, sign, -sign)[:, :, None]
+               + jax.random.normal(key, (*is_right_BJ.shape, 8)))
+  known_BJ1 = jnp.broadcast_to(difficulty_B1, is_right_BJ.shape)[:, :, None]
+  place_JJ = jnp.eye(is_right_BJ.shape[1])
+  return jnp.concatenate([noisy_BJD, known_BJ1, jnp.broadcast_to(
+      place_JJ, (*is_right_BJ.shape, len(place_JJ)))], axis=2)
+
+
 def environment_with_judge(key, tree, name_fields):
   """An environment whose judge of steps is wrong about one in ten of them, drawn anew each time.
 

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from experiments.claims.environments import learn, tabular
+from experiments.claims.environments import learn, steps, tabular
 from rlx.evals import step_errors
 from rlx.losses import reward_model
 from rlx.rewards import step_labels
@@ -31,12 +31,7 @@ def solutions(key, sign):
   wrong_B = jax.random.randint(keys[0], (SOLUTIONS,), 0, 2 * STEPS)  # Half have no error.
   is_right_BJ = jnp.arange(STEPS)[None, :] < wrong_B[:, None]
   difficulty_B1 = jax.random.uniform(keys[1], (SOLUTIONS, 1))
-  signs_BJD = (jnp.where(is_right_BJ, sign, -sign)[:, :, None]
-               + jax.random.normal(keys[2], (*is_right_BJ.shape, 8)))
-  known_BJ1 = jnp.broadcast_to(difficulty_B1, is_right_BJ.shape)[:, :, None]
-  place_BJJ = jnp.broadcast_to(jnp.eye(STEPS), (*is_right_BJ.shape, STEPS))
-  features_BJD = jnp.concatenate([signs_BJD, known_BJ1, place_BJJ], axis=2)
-  return features_BJD, is_right_BJ, difficulty_B1
+  return steps.signs(keys[2], is_right_BJ, difficulty_B1, sign), is_right_BJ, difficulty_B1
 
 
 def labels(key, is_right_BJ, difficulty_B1, hard, luck, error):

@@ -6,6 +6,9 @@
   step         is the last step of a beginning right?         label: that of the step
   scores       how good are several completions?              label: the best one
   score        how good is a completion? Asked about both of a pair (rewards/judging.py).
+  critique     what is good and bad about a completion? Asked about both of a pair; it states no
+               verdict, and a head that reads it may learn which one is better (`critiques` of
+               rlx/prompts/scored_sets.py).
 
 A row of the file is a completion, as rlx stores them (loops/stored.py, completions.jsonl of a run):
 
@@ -34,14 +37,16 @@ from rlx.rewards import step_labels
 _Text = Annotated[str | None, ranges.TEXT.or_none]
 _ASKED = ("question", "problem", "prompt")
 _SURE = 0.5  # A verdict above it is right.
-_VERIFIERS = dict(scores="judging.ranking", score="judging.score")
+_VERIFIERS = dict(scores="judging.ranking", score="judging.score", critique="judging.gold")
+_OF_SIDES = ("score", "critique")  # About one completion of a pair.
 _DROPPED = "that balanced or per_question leave out"
 
 
 def prompts(rows, split, *,
-            form: Literal["verdict", "pair", "first_error", "step", "scores", "score"] = "verdict",
+            form: Literal["verdict", "pair", "first_error", "step", "scores", "score",
+                          "critique"] = "verdict",
             question="", completion="completion", verdict="verdict", reference="", judgement="",
-            strength="", separator="\n\n", labels: Literal["hard", "relative"] = "hard",
+            critique="", strength="", separator="\n\n", labels: Literal["hard", "relative"] = "hard",
             balanced=False, per_question: ranges.Whole = 0, both_orders=False,
             answers: Annotated[int, ranges.whole(2, 64)] = 4, held_out: ranges.Share = 0.25,
             template: _Text = None, reads: _Text = None, verifier=""):
@@ -53,6 +58,8 @@ def prompts(rows, split, *,
     reference: column of the right answer, which a verdict then compares with; "": none.
     judgement: column of a judgement that ends with a line "Verdict: WORD", for supervised training;
       rows in which it does not state the label are dropped; "": none.
+    critique: column of a critique of the completion, or of both of a pair, without a verdict: the
+      target of form=critique, and what judging.similarity compares replies with; "": none.
     strength: column of `chosen` and `rejected` that says by how much, 1 to 3. A pair then has the
       label (s + 3) / 6 with s = 3, 2, 1 where A is better and -1, -2, -3 where B is; "": 1 or 0.
     separator: ends a step of a completion.
@@ -71,16 +78,39 @@ def prompts(rows, split, *,
     ValueError: a row lacks what the form needs, or no prompt can be made.
   """
   names = dict(question=question, completion=completion, verdict=verdict, reference=reference,
-               judgement=judgement, strength=strength, separator=separator, labels=labels)
-  shared = {key: x for key, x in dict(template=template, reads=reads).items() if x is not None}
+               judgement=judgement, critique=critique, strength=strength, separator=separator,
+               labels=labels)
   read = list(_read_rows(rows, split, form, names, held_out))
-  completions = [x for x in read if not isinstance(x, records.Dropped)]
-  formed = list(_ask(completions, form, both_orders, answers))
+  made = list(_make(read, form, verifier, balanced=balanced, per_question=per_question,
+                    both_orders=both_orders, answers=answers, template=template, reads=reads))
+  n = sum(not isinstance(x, records.Dropped) for x in read)
+  if n and all(isinstance(x, records.Dropped) and x.reason != _DROPPED for x in made):
+    raise ValueError(f"prompts.columns.form={form!r}: no question of split {split!r} has two "
+                     f"completions with different verdicts, of {n} completions.")
+  yield from made
+
+
+def ask_about(rows: Iterable[Mapping], form: str, **options) -> Iterator[
+    records.Prompt | records.Dropped]:
+  """As `prompts`, of rows with `question`, `completion` and `verdict` alone; there may be none.
+
+  Args:
+    options: balanced, per_question, both_orders, answers, template and reads of `prompts`.
+  """
+  names = dict(question="question", completion="completion", verdict="verdict",
+               reference="", judgement="", critique="", strength="")
+  read = _read_rows((dict(row, split="train") for row in rows), "train", form, names, 0.0)
+  yield from _make(read, form, "", **options)
+
+
+def _make(read, form, verifier, *, balanced, per_question, both_orders, answers, template, reads):
+  """The Prompts of what `_read_rows` gives, after what is dropped."""
+  shared = {key: x for key, x in dict(template=template, reads=reads).items() if x is not None}
+  read = list(read)
+  formed = list(_ask([x for x in read if not isinstance(x, records.Dropped)], form, both_orders,
+                     answers))
   yield from (x for x in (*read, *formed) if isinstance(x, records.Dropped))
   asked = [x for x in formed if not isinstance(x, records.Dropped)]
-  if not asked and completions:
-    raise ValueError(f"prompts.columns.form={form!r}: no question of split {split!r} has two "
-                     f"completions with different verdicts, of {len(completions)} completions.")
   chosen = _take_few(asked, per_question)
   if balanced: chosen = _take_balanced([x for x in asked if x["id"] in chosen])
   path = verifier or _VERIFIERS.get(form, "judging.verdict")
@@ -93,7 +123,7 @@ def prompts(rows, split, *,
     judged |= dict(shared, form=form)
     plain = records.Prompt(id=id_, text=x["question"], answer=x["answer"], verifier=path,
                            meta=dict(judged=judged, label=x["answer"]))
-    if form != "score": yield plain
+    if form not in _OF_SIDES: yield plain
     else: yield from _split_sides(plain)
 
 
@@ -104,6 +134,10 @@ def demonstration(prompt, rng):
   """
   del rng
   if (judged := prompt.meta.get("judged")) is None: return prompt.answer
+  if judged["form"] == "critique":
+    if "critique" in judged: return judged["critique"].strip()
+    raise ValueError("prompts.columns.critique='': the column with the critiques that "
+                     "form='critique' learns.")
   nonce, reasons = judged.get("nonce"), ""
   if judged.get("judgement") is not None:
     reasons = "".join(judged["judgement"].strip().rpartition("\n")[:2])
@@ -157,7 +191,7 @@ def _read_row(row, where, form, names):
   why it is dropped."""
   judged: dict[str, Any] = {
       key: _read_text(row, names[key], where, key) if names[key] else None
-      for key in ("reference", "judgement")}
+      for key in ("reference", "judgement", "critique")}
   if form in ("first_error", "step"): return _read_steps(row, where, form, names, judged)
   text = _read_text(row, names["completion"], where, "completion")
   given = columns_lib.find(row, names["verdict"], where, "prompts.columns.verdict")
@@ -239,7 +273,7 @@ def _ask(completions: list[dict], form: str, both_orders: bool,
   for group in groups.values():
     group = sorted(group, key=lambda x: x["id"])
     if form == "scores": yield from _ask_best(group, most)
-    else: yield from _ask_pairs(group, both_orders, is_once=form == "score")
+    else: yield from _ask_pairs(group, both_orders, is_once=form in _OF_SIDES)
 
 
 def _ask_pairs(group: list[dict], both_orders: bool,
@@ -264,7 +298,8 @@ def _ask_pairs(group: list[dict], both_orders: bool,
         sign = 1 if a["verdict"] > b["verdict"] else -1
         answer, strength = "A" if sign == 1 else "B", max(a["strength"], b["strength"])
         yield dict(id=pair_id, question=a["question"], answer=answer, kind=answer, judged=dict(
-            a["judged"], other=b["completion"], label=(sign * strength + 3) / 6))
+            a["judged"], other=b["completion"], other_critique=b["judged"]["critique"],
+            label=(sign * strength + 3) / 6))
 
 
 def _ask_best(group: list[dict], most: int) -> Iterator[dict | records.Dropped]:
@@ -284,13 +319,14 @@ def _ask_best(group: list[dict], most: int) -> Iterator[dict | records.Dropped]:
 def _split_sides(pair: records.Prompt) -> Iterator[records.Prompt]:
   """The two prompts about the completions of a pair, with the id of the other in meta["pair"]."""
   judged = pair.meta["judged"]
-  texts = judged["answer"], judged["other"]
-  texts = texts if pair.answer == "A" else texts[::-1]
-  for side, other, text in (("better", "worse", texts[0]), ("worse", "better", texts[1])):
+  own = {k: x for k, x in judged.items() if k not in ("other", "critique", "other_critique")}
+  shown = [{k: judged[name] for k, name in (("answer", a), ("critique", b)) if name in judged}
+           for a, b in (("answer", "critique"), ("other", "other_critique"))]
+  shown = shown if pair.answer == "A" else shown[::-1]
+  for side, other, texts in (("better", "worse", shown[0]), ("worse", "better", shown[1])):
     yield records.Prompt(
         id=f"{pair.id}/{side}", text=pair.text, answer=side, verifier=pair.verifier,
-        meta=dict(label=side, pair=f"{pair.id}/{other}", judged={
-            **{k: x for k, x in judged.items() if k != "other"}, "answer": text}))
+        meta=dict(label=side, pair=f"{pair.id}/{other}", judged=own | texts))
 
 
 def _take_few(asked: list[dict], most: int) -> set[str]:

@@ -4,7 +4,10 @@ import re
 from rlx.verifiers.math import expressions as ex, kinds, reading, reals, units
 from rlx.verifiers.math.latex import Unreadable
 
-_ORDERED = frozenset(["order", "ordered", "respectively", "sequence"])  # Words of a question.
+# Words of a question.
+_ORDERED = frozenset(["order", "ordered", "respectively", "sequence", "ascending", "descending",
+                      "sort"])
+_EXTREMES = frozenset(["least", "greatest", "smallest", "largest", "lowest", "highest"])
 _UNORDERED = frozenset(["solution", "root"])  # As units.context has them.
 _RANKED = _ORDERED | {"rank", "arrange", "sort", "list", "first", "second", "from", "least", "most"}
 _LOGARITHMS = frozenset(["ln", "log", "lg"])
@@ -190,12 +193,19 @@ def _same_list(gold, stated, question):
     return _same_group(kinds.Group("(", ")", _in_order(names)), stated, question)
   golds, items = kinds.items(gold), kinds.items(stated)
   is_ordered = not names and not isinstance(stated, kinds.Set) and (
-      question.words & _ORDERED or _is_sequence(golds) and not question.words & _UNORDERED)
+      _asks_for_order(golds, question.words)
+      or _is_sequence(golds) and not question.words & _UNORDERED)
   if len(golds) != len(items): return False
   if _same_each(golds, items, question): return True
   if isinstance(golds[0], kinds.Text) and (  # Names may be asked for in an order.
       question.words & _RANKED or not question.words & {"who", "which"}): return False
   return not is_ordered and _same_items(golds, items, question)
+
+
+def _asks_for_order(golds, words):
+  """Tells whether a question has a word for the order of a list; ordered pairs have none."""
+  if words >= {"from", "to"} and len(words & _EXTREMES) > 1: return True
+  return bool(words & _ORDERED - ({"ordered"} if isinstance(golds[0], kinds.Group) else set()))
 
 
 def _same_set(gold, stated, question):

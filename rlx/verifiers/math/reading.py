@@ -246,7 +246,8 @@ def _relation(sides, signs, words):
   if not set(signs) & {"=", "~"} and "domain" not in words:  # -1 <= f(x) <= 3: a range.
     sides = [["y"] if _FUNCTION.fullmatch("".join(side)) else side for side in sides]
   answers = [_whole(side, words) for side in sides[1:]]
-  if signs[0] in "=~" and _is_name(sides[0]): first = _name(sides[0])
+  is_e = sides[0] == ["e"] and len(sides) == 2 and not _is_name(sides[1])  # An eccentricity.
+  if signs[0] in "=~" and (is_e or _is_name(sides[0])): first = _name(sides[0])
   else: first = _whole(sides[0], words)
   if signs == ["="] and isinstance(first, kinds.Value) and _is_name(sides[1]):  # 5 = x
     return kinds.Relation([_name(sides[1]), first], ["="])

@@ -18,6 +18,7 @@ _ASKED_QUANTITY = tables.phrase("asked_quantity")
 _QUANTITIES = {name: powers for names, powers in tables.TABLES["quantities"].items()
                for name in names.split()}
 _CHINESE = {"平方": "square ", "立方": "cubic ", "每": "/"}
+_OF_SPEEDS = {"时": "小时", "分": "分钟"}  # Behind a slash; elsewhere they are other words.
 _SPEEDS = {"mph": "mile/hour", "kph": "km/hour"}
 _PERCENT = ("%", "percent", "per cent", "percents")
 _NO_UNIT = tables.words("no_unit")
@@ -66,6 +67,7 @@ def parse_unit(words, context=frozenset()):
   words = re.sub(r"\bdegrees?\s+(?=celsius|fahrenheit|kelvin)", "", words)
   if not words.isascii():
     for name, new in _CHINESE.items(): words = words.replace(name, new)
+    words = re.sub(r"(?<=/)[时分]\b", lambda m: _OF_SPEEDS[m[0]], words)
   words = re.sub(r"\^\s*(-?)\s*(\d)", r"^\1\2", words).strip()
   if _UNIT.sub("", words).strip(): return None
   size, powers, sign = fractions.Fraction(1), {}, 1

@@ -190,6 +190,16 @@ def test_a_claim_that_follows_from_the_formula_names_its_test(key, test, fake):
   assert f"follows from the formula: `{test}`" in row
 
 
+def test_papers_say_why_they_are_not_checked(fake):
+  """Once, and none that has a check."""
+  named = [key for names in claims.NOT_CHECKED.values() for key in names]
+  without = {key for key in claims.keys() if claims.check_of(key) is None}
+  assert len(set(named)) == len(named) and set(named) <= without - set(claims.FOLLOWS_FROM_FORMULA)
+  page = claims.table([record(fake)])
+  for reason, names in claims.NOT_CHECKED.items():
+    assert page.count(f"| no check: {reason} |") == len(names)
+
+
 def test_newest_record_wins(tmp_path):
   path = tmp_path / "x"
   assert claims.read(path) == []
