@@ -233,6 +233,8 @@ def test_labels_of_steps_by_a_panel_of_judges_and_by_consensus(implicit, tmp_pat
 
 
 @pytest.mark.parametrize("changes, message", [
+    (dict(train_scorer__reference="{}"),
+     "train_scorer.reference='{}': None without train_scorer.labels"),
     (dict(train_scorer__labels="hard", train_scorer__labelled_by="verifier"),
      "verifier.steps=None: a verifier of steps, such as judge.steps, with train_scorer.labelled"),
     (dict(train_scorer__labels="outcome", train_scorer__labelled_by="consensus"),

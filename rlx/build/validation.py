@@ -406,7 +406,8 @@ def _check_steps(c: keys.Config, methods: methods_lib.Methods) -> None:
     _require_off(c, "without train_scorer.labels", {
         "train_scorer.balanced": False, "train_scorer.head": "plain", "train_scorer.margins": False,
         "train_scorer.merge_steps": False, "train_scorer.add_outcome": False,
-        "train_scorer.labelled_by": "rollouts", "train_scorer.loss.name": "reward_model.bce"})
+        "train_scorer.labelled_by": "rollouts", "train_scorer.reference": None,
+        "train_scorer.loss.name": "reward_model.bce"})
   _check_head(c)
   if c.rollouts.step_separator is not None: return
   needing = [f"{key}={path!r}" for path, key in verifiers(c).items()
