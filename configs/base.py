@@ -743,6 +743,9 @@ def declared():
       reference=Option(placeholder(str), _WITH_ANSWER),
       loss=dict(name="reward_model.bce"),  # of a head
       margins=False,  # whether reward_model.bradley_terry subtracts the rows' `margin`
+      # With labels=both, whether steps without a label of one kind have the probability that a
+      # scorer of verifier.scores gives it: the first that a step is right, the second its value.
+      pseudo_labels=False,
       # Which pairs of the rows are learned, and which way round, by the scores of verifier.scores:
       # a function of rlx/evals, such as preferences.keep_agreed; None: all, as they are.
       curate=dict(name=placeholder(str)),

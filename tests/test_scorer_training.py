@@ -295,6 +295,38 @@ def test_pairs_are_chosen_and_swapped_by_frozen_scorers(folder, tmp_path, capsys
     stored.curate(tmp_path / "x", run, None, read[1:2], c.verifier.scores, by_feature)
 
 
+def test_labels_that_are_missing_are_those_of_other_models(folder, tmp_path):
+  """DuaShepherd's, each of its kind, at the ends of steps."""
+  config, params, tokens = weights.load(folder / "model")
+  config = dataclasses.replace(config, has_head=True, tied_head=True)
+  params = value.init(config, params)
+  for i in range(2):
+    params["value"]["w_D1"] = np.random.default_rng(i).normal(
+        size=(config.d_model, 1)).astype(np.float32)
+    hf.save(tmp_path / f"s{i}", config, params, tokens)
+  rows = [dict(prompt="a00", completion="1;2;3", verdict=0, label=1),
+          dict(prompt="a01", completion="4;5", verdict=1, values=[.25, 1.])]
+  of = lambda kind: config_of(folder, rows, more=dict(
+      verifier__scores=("scorers.s0", "scorers.s1"), scorers={
+          f"s{i}": dict(path=str(tmp_path / f"s{i}"), kind=kind) for i in range(2)}),
+                              labels="both", head="product", pseudo_labels=True)
+  c = of("probability")
+  run = build.build(c, learns="prm")
+  (first, second), _ = train_scorer.data(run, run.init(), tmp_path, options_lib.read_options(
+      train_scorer.Options, c))
+  longer = padding.append(run.texts.rollouts([x.prompt for x in (first, second)],
+                                             [x.ids for x in (first, second)]), 0)
+  at = run.texts.step_columns([first.ids, second.ids])
+  def probabilities(i, row):
+    _, own, _ = weights.load(tmp_path / f"s{i}")
+    return sigmoid(np.asarray(_outputs(own, config, longer, None))[row, 1:, 0][at[row]])
+  assert first.labels == (1, 0, 0) and second.potentials == (.25, 1)
+  np.testing.assert_allclose(first.potentials, probabilities(1, 0), rtol=1e-4)
+  np.testing.assert_allclose(second.labels, probabilities(0, 1), rtol=1e-4)
+  with pytest.raises(ValueError, match="verifier.scores=.*: two scorers of kind probability"):
+    build.build(of("head"), learns="prm")
+
+
 @pytest.mark.parametrize("head", ["mixture", "yes_no"])
 def test_what_is_written_is_read_as_a_scorer(folder, tmp_path, monkeypatch, head):
   """With adapters; a policy's scores are those of the evaluation."""

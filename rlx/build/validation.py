@@ -458,6 +458,15 @@ def _check_head(c: keys.Config) -> None:
     _refuse(c, "train_scorer.merge_steps", f"False with train_scorer.labels={part.labels!r}: the "
             "labels of later steps do not depend on earlier ones")
   _check_curation(c)
+  if part.pseudo_labels:
+    scorers = build_models.read_scorers(c)
+    if part.labels != "both":
+      _refuse(c, "train_scorer.pseudo_labels", f"False with train_scorer.labels={part.labels!r}")
+    if len(c.verifier.scores) != 2 or not all(
+        host_fields.is_scorer(path) and scorers[path.partition(".")[2]].kind == "probability"
+        for path in c.verifier.scores):
+      _refuse(c, "verifier.scores", "two scorers of kind probability, of steps that are right and "
+              "of their values, with train_scorer.pseudo_labels=True")
   is_of_values = part.labels in step_labels.KINDS
   if part.add_outcome and not is_of_values:
     _refuse(c, "train_scorer.add_outcome", f"False with train_scorer.labels={part.labels!r}: it is "

@@ -457,6 +457,9 @@ Keys = TypedDict("Keys", {
     "train_scorer.no": str,
     # training prompts to sample where no file is given
     "train_scorer.prompts": int,
+    # With labels=both, whether steps without a label of one kind have the probability that a
+    # scorer of verifier.scores gives it: the first that a step is right, the second its value.
+    "train_scorer.pseudo_labels": bool,
     "train_scorer.question": str | None,
     # A text with {} where the `reference` of a row stands, or the reference answer of completions
     # that are sampled, between prompt and completion; None: it is not read.

@@ -432,18 +432,42 @@ def curate(path: str | os.PathLike, run: build.Run, state: records.TrainState,
   return kept
 
 
+def fill_labels(run: build.Run, state: records.TrainState, completions: list[Completion],
+                names: Sequence[str]) -> list[Completion]:
+  """The Completions with labels of both kinds for each step: `rights` where they have no `label`,
+  and `values`, by two frozen scorers that give probabilities.
+
+  Source: pseudo labels of DuaShepherd, Wu et al. 2025, arXiv:2506.17533 (from memory, unverified).
+  """
+  filled = []
+  for rows in padding.batches(completions, run.sizes.rows):
+    for x, columns_J, scores_TM in zip(rows, run.texts.step_columns([x.ids for x in rows]),
+                                       _score_tokens(run, state, rows, names)):
+      right_J, value_J = scores_TM[columns_J].T.astype(float)
+      more = {} if x.row.get("values") is not None else dict(values=value_J.tolist())
+      if x.row.get("label") is None: more["rights"] = right_J.tolist()
+      filled.append(dataclasses.replace(x, row=x.row | more))
+  return filled[:len(completions)]
+
+
+def _score_tokens(run: build.Run, state: records.TrainState, rows: list[Completion],
+                  names: Sequence[str]) -> np.ndarray:
+  """scores_BTM of completions up to each token, by scorers."""
+  rollouts = _rollouts(rows, run.texts).rows()
+  passes, longer = (passes_lib.make_passes(run.passes, state, x)
+                    for x in (rollouts, padding.append(rollouts, 0)))
+  return np.stack([hosts.fetch(passes.token_scores(name, longer)) for name in names], axis=2)
+
+
 def _score(run: build.Run, state: records.TrainState, completions: list[Completion],
            names: Sequence[str]) -> np.ndarray:
   """scores_NM of completions by scorers, at their last tokens, and by verifiers."""
   scorers = list(filter(host_fields.is_scorer, names))
   columns: dict[str, list] = {name: [] for name in names}
   for rows in padding.batches(completions, run.sizes.rows) if scorers else ():
-    rollouts = _rollouts(rows, run.texts).rows()
-    passes, longer = (passes_lib.make_passes(run.passes, state, x)
-                      for x in (rollouts, padding.append(rollouts, 0)))
-    at = np.arange(len(rows)), np.asarray(rollouts.completion_len_B) - 1
-    for name in scorers:
-      columns[name] += hosts.fetch(passes.token_scores(name, longer))[at].tolist()
+    at = np.arange(len(rows)), [len(x.ids) - 1 for x in rows]
+    for name, scores in zip(scorers, _score_tokens(run, state, rows, scorers)[at].T):
+      columns[name] += scores.tolist()
   prompts, texts = zip(*((_find_prompt(run, x), x.row["completion"]) for x in completions))
   for name in {*names} - {*scorers}:
     columns[name] = run.outcomes.verifiers.scores(name, list(prompts), list(texts))
@@ -518,8 +542,9 @@ def label_both(completions: list[Completion], texts: texts_lib.Texts) -> list[Co
     if values_J is not None and len(values_J) != max(n, 1):
       raise ValueError(f"train_scorer.rollouts: {x.row['completion']!r} has {len(values_J)} values "
                        f"for {n} steps.")
+    rights_J = x.row.get("rights", [math.nan] * n)
     if error is None and values_J is None: continue
-    right_J = [math.nan if error is None else float(error < 0 or j < error) for j in range(n)]
+    right_J = rights_J if error is None else [float(error < 0 or j < error) for j in range(n)]
     labelled.append(dataclasses.replace(x, labels=tuple(right_J), potentials=tuple(
         [math.nan if v is None else v for v in values_J or [None] * n])))
   return labelled

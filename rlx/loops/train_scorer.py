@@ -40,6 +40,7 @@ class Options:
   labels: str | None = key("train_scorer.labels")
   merge_steps: bool = key("train_scorer.merge_steps")
   add_outcome: bool = key("train_scorer.add_outcome")
+  pseudo_labels: bool = key("train_scorer.pseudo_labels")
   labelled_by: str = key("train_scorer.labelled_by")
   verifier: str | None = key("verifier.steps")
   margins: bool = key("train_scorer.margins")
@@ -172,6 +173,8 @@ def data(run: build.Run, state: records.TrainState, workdir: pathlib.Path,
                   batch=run.sizes.prompts, group=run.sizes.group, stream="rollouts")
   completions = stored.read(rollouts, run.texts)
   _check_rows(completions, rollouts, options)
+  if options.pseudo_labels:
+    completions = stored.fill_labels(run, state, completions, options.scores)
   if options.curate is not None:
     completions = stored.curate(workdir / "curated.jsonl", run, state, completions, options.scores,
                                 options.curate)
