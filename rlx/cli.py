@@ -197,7 +197,8 @@ def _override(config, values):
   for key, value in values.items():
     keys.check_exists(config, key.partition("[")[0])
     if keys.is_named_section(key):
-      first = "path" if key.startswith("scorers.") else "source"
+      first = dict(scorers="path", prompts="name" if "derived" in key.split(".")[:2] else "source"
+                   ).get(key.partition(".")[0], "source")
       raise ValueError(f"{key}={value!r}: a section of keys, such as {key}.{first}.")
     keys.open_source(config, key)
     *sections, name = key.split(".")

@@ -52,13 +52,18 @@ def bases(tmp_path_factory):
   return base
 
 
-def run_of(workdir, start, **changes):
-  """A workdir as a run leaves it, of random models; {name: parameters}."""
+def run_of(workdir, start, scorers=None, **changes):
+  """A workdir as a run leaves it, of random models; {name: parameters}.
+
+  Args:
+    scorers: {name: path} of those that learned.
+  """
   c = base.get_config()
   c.model.path, c.seed = str(start), 3
   for key, changed in changes.items():
     section, name = key.split("__")
     c[section][name] = changed
+  c.scorers = {name: dict(path=str(path)) for name, path in (scorers or {}).items()}
   record.record(c, workdir)
   config, params = hf.load(hub.folder(start), c.model.param_dtype)
   noise = np.random.default_rng(0)
@@ -67,6 +72,9 @@ def run_of(workdir, start, **changes):
   if c.lora.rank:
     params = lora.init(params, jax.random.key(0), rank=c.lora.rank, targets=c.lora.targets)
   models = {name: trained(params) for name in ("policy", "prm")}
+  if learned := {f"scorers.{name}": trained(value.init(*hf.load(path, c.model.param_dtype)))
+                 for name, path in (scorers or {}).items() if path != "a/b"}:
+    models["scorers"] = learned
   models = sharding.place(models, sharding.make_mesh(fsdp=2))
   checkpoints = checkpoint.Checkpoints(workdir)
   others = dict(step=4, policy_opt=dict(mu=params, count=jax.numpy.int32(4)), value=None)
@@ -171,6 +179,28 @@ def test_a_prm_with_a_head_is_refused(bases, tmp_path):
     convert.convert(tmp_path / "run", tmp_path / "m", model="prm")
   convert.convert(tmp_path / "run", tmp_path / "m")
   jax.tree.map(np.testing.assert_array_equal, hf.load(tmp_path / "m")[1], params)
+
+
+@pytest.mark.parametrize("name, changes", [("mine", {}), ("scorers.prm", dict(lora__rank=RANK))])
+def test_a_scorer_that_learned_gives_the_same_scores(bases, tmp_path, name, changes):
+  """Of a language model with a head of its own for tokens, and of what was written of it, which
+  has a head for scores; beside adapters, which it has none of."""
+  start, short = bases("qwen2"), name.removeprefix("scorers.")
+  for i, kind in enumerate(("hf", "rlx")):
+    models = run_of(tmp_path / f"run{i}", bases("qwen2"), {short: start}, **changes)
+    start = tmp_path / kind
+    convert.convert(tmp_path / f"run{i}", start, model=name, format=kind)
+    config, params, tokens = weights.load(start)
+    trained = jax.device_get(models["scorers"][f"scorers.{short}"])
+    columns = np.arange(TOKENS.shape[1])[None]
+    scores = [np.asarray(value.values(p, config, TOKENS, columns, columns >= 0, completion_width=4))
+              for p in (params, trained)]
+    assert config.has_head and np.ptp(scores[0]) > 1e-3
+    np.testing.assert_array_equal(*scores)
+    assert tokens.vocabulary == tokenizer.load(bases("qwen2")).vocabulary
+  card = (tmp_path / "hf" / "README.md").read_text()
+  assert "The scorer after 4 steps" in card and "scorers.mine.path=hf" in card
+  assert 'pipeline_tag: "text-classification"' in card
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -313,7 +343,13 @@ def test_what_pads_is_suppressed_and_ends_stay(bases, tmp_path):
     (dict(format="gguf"), r"format='gguf': one of \('hf', 'rlx'\)"),
     (dict(dtype="int8"), r"dtype='int8': one of \('float32', 'bfloat16', 'float16'\)"),
     (dict(adapters="qlora"), r"adapters='qlora': one of"),
-    (dict(model="value"), r"model='value': one of \('policy', 'prm'\)"),
+    (dict(model=3), "model=3: a text"),
+    (dict(model="value", source="run"), "model='value': the run has no such model; source='run' "
+     "has policy, prm, mine, other\\."),
+    (dict(model="still", source="run"), r"model='still': it did not learn \(scorers.still.online"
+     r"\), so it is still 'a/b'; source='run' has policy, prm, mine"),
+    (dict(model="mine", source="run", adapters="peft"),
+     "adapters='peft': model='mine' of source=.* has no adapters"),
     (dict(model="prm"), "model='prm': source=.* is not the workdir of a run"),
     (dict(adapters="peft"), "adapters='peft': source=.* has no adapters"),
     (dict(adapters="peft", format="rlx"), "format='rlx' and .* need merged"),
@@ -333,7 +369,9 @@ def test_refused_before_anything_is_written(bases, tmp_path, monkeypatch, option
   (tmp_path / "full").mkdir()
   (tmp_path / "full" / "mine").write_text("")
   (tmp_path / "cut.part").mkdir()
-  if options.get("source") == "run": run_of(tmp_path / "run", bases("llama"))
+  if options.get("source") == "run":
+    run_of(tmp_path / "run", bases("llama"), dict.fromkeys(("other", "mine"), bases("llama"))
+           | dict(still="a/b"))
   (tmp_path / "empty" / "checkpoints").mkdir(parents=True)
   (tmp_path / "empty" / "config.json").write_text("{}")
   before = sorted(tmp_path.rglob("*"))

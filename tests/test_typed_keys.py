@@ -92,8 +92,9 @@ def write_keys():
     rows[key] = type_of(key, default, base.allowed().get(key))
     if key.endswith(".name"): rows[key.removesuffix(".name")] = "Function | dict[str, Any]"
   # Sections whose parts have names of their own, or whose keys another file defines.
-  rows |= dict.fromkeys(("prompts.options", "prompts.columns", "prompts.mixture", "eval.sets",
-                         "rewards", "advantages", "sft.fresh"), "dict[str, Any]")
+  rows |= dict.fromkeys(("prompts.options", "prompts.columns", "prompts.mixture",
+                         "prompts.derived", "eval.sets", "rewards", "advantages", "sft.fresh"),
+                        "dict[str, Any]")
   lines = []
   for key, kind in sorted(rows.items()):
     if text := comments.get(key): lines += textwrap.wrap(text, 98, initial_indent="    # ",

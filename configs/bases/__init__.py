@@ -19,6 +19,12 @@ full training, and smoke. Letters beside the values:
 from rlx.configs import base
 
 BOXED = r"\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}"  # What the template `boxed` asks for.
+# What asks a policy for its score of a completion, with the template `boxed`.
+SCORE = dict(
+    request=("This is a question.\n\n{question}\n\nThis is an answer to it.\n\n{answer}\n\n"
+             "Check it step by step. The final answer of your reply is 1 if its final answer is "
+             "right, else 0."),
+    reads=r"(?s).*\\boxed\{([01])\}.{0,32}")
 # A server on this machine; verifier.judge.url and .model name another one.
 JUDGE = dict(url="http://localhost:8000/v1/chat/completions", model="judge")
 # Of mathematics with the template `boxed`: by verifiers, or with `text` for a judge.

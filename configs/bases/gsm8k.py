@@ -34,6 +34,7 @@ PARTS = {
     # They stand in for reward models; verifier.scores takes your own.
     "verifier of answers": "math_answer.final",
     "graded verifier": "format.boxed",
+    "score of a completion": bases.SCORE,
     "mark of the answer": (r"\boxed{", 16),
     "mark of the last step": (r"\boxed{", "{}", 16),
     "rubric": bases.RUBRIC,

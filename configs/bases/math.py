@@ -16,6 +16,7 @@ PARTS = {
     # They stand in for reward models; verifier.scores takes your own.
     "verifier of answers": "math_answer.final",
     "graded verifier": "format.boxed",
+    "score of a completion": bases.SCORE,
     "mark of the answer": (r"\boxed{", 32),
     "mark of the last step": (r"\boxed{", "{}", 32),
     "judge": bases.JUDGE,

@@ -27,12 +27,20 @@ PARTS = {
     "rubric": (dict(name="right answer", weight=1.0, verifier="chain.answer"),
                dict(name="right steps", weight=0.7, verifier="chain.step_share"),
                dict(name="form", weight=0.3, verifier="chain.form")),
+    # Of the alphabet of the toy, with its most tokens: one digit of an answer.
+    "reference before a completion": ("{}=", 18),
     "demonstration": dict(name="chain.trace", wrong_rate=0.0),
     # An operation that does not occur in the chains, with its log-prob at the start, -9.7 +- 1.2.
     "token without use, with its log-prob": ("*", -9.7),
     "prompts for a verifier and for a judge": tuple(
         dict(source="chain", dataset="chain",
              options=dict(size=20000, n_min=n, n_max=n + 1, ops="Mm")) for n in (5, 7)),
+    # In the letters of the chains; a judge's reply is a chain that ends with 1 or 0.
+    "requests about completions": dict(
+        verdict=dict(request="{question}{answer}=", reads=".*#([01])"),
+        pair=dict(request="{question}{answer}+{other}=", reads=".*#([01])"),
+        reflection=dict(request="{question}{answer}*{question}")),
+    "score of a completion": dict(request="{question}{answer}=", reads=".*#([01])"),
     "question in two wordings": "chain_pairs",
     "question made of several": "chain_horizon",
     "difficulty": "operations",

@@ -22,10 +22,13 @@ Config: TypeAlias = ml_collections.ConfigDict
 FREE = ("rewards.", "advantages.", "prompts.options.", "prompts.columns.", "sft.fresh.")
 # Sections that take further keys: variables of a chat template, options of a data set.
 OPEN = ("prompts.template", "prompts.columns")
+# Sections of base.NAMED of which each part names a function, whose options are further keys.
+_OF_FUNCTION = ("prompts.derived",)
 # The start of a key in a section whose name users choose, see NAMED in configs/base.py. A source of
-# prompts.mixture and a set of eval.sets may have the keys of `prompts` that say what a source is.
+# prompts.mixture and a set of eval.sets may have the keys of `prompts` that say what a source is,
+# one of prompts.derived its template.
 _NAMED = re.compile(rf"({'|'.join(map(re.escape, base.NAMED))})\.([^.]*)(?=\.)")
-_SOURCE = re.compile(r"(prompts\.mixture|eval\.sets)\.([^.]*)(?=\.)")
+_SOURCE = re.compile(r"(prompts\.mixture|prompts\.derived|eval\.sets)\.([^.]*)(?=\.)")
 RENAMED = tomllib.loads(pathlib.Path(__file__).with_name("renamed.toml").read_text())
 
 
@@ -111,10 +114,11 @@ def rename_sections(recorded: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_open(key: str) -> bool:
-  """Whether a key is in a section that takes further keys, see OPEN; of a source of prompts.mixture
-  or a set of eval.sets that of its options too, since it starts without any."""
-  alone = _SOURCE.sub("prompts", key)
-  return alone.rpartition(".")[0] in (*OPEN, *["prompts.options"] * (alone != key))
+  """Whether a key is in a section that takes further keys, see OPEN and _OF_FUNCTION; of a source
+  of prompts.mixture or a set of eval.sets that of its options too, since it starts without any."""
+  alone, section = _SOURCE.sub("prompts", key), key.rpartition(".")[0]
+  return (alone.rpartition(".")[0] in (*OPEN, *["prompts.options"] * (alone != key))
+          or section.rpartition(".")[0] in _OF_FUNCTION)
 
 
 def is_named_section(key: str) -> bool:

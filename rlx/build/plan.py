@@ -57,8 +57,9 @@ def plan_filter(c: keys.Config, methods: methods_lib.Methods, key: str) -> list[
 
 def find_early(c: keys.Config, methods: methods_lib.Methods) -> tuple[str, ...]:
   """Names of the columns that models have computed for filters before a batch is placed."""
-  # Stored completions pass no filter of groups, and join the batch without its columns.
-  keys_ = (SELECT_COMPLETIONS,) if c.rollouts.rehearsal else (FILTER_GROUPS, SELECT_COMPLETIONS)
+  # Stored completions, and those of derived prompts, join the batch without columns of the filter.
+  is_joined = c.rollouts.rehearsal or c.prompts.derived
+  keys_ = (SELECT_COMPLETIONS,) if is_joined else (FILTER_GROUPS, SELECT_COMPLETIONS)
   return tuple(f.name for key in keys_ for f in plan_filter(c, methods, key)
                if f.where == "model" and f.axes)
 

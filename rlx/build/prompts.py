@@ -14,8 +14,8 @@ from rlx.core import records, resolve
 from rlx.environments import runner
 from rlx.io import chat, rows as io_rows, terminal, tokenizer as tokenizer_io
 from rlx.learner import hosts
-from rlx.prompts import filters, iterator, mixture
-from rlx.stages import dialogue, host_fields, texts as texts_lib
+from rlx.prompts import derived, filters, iterator, mixture
+from rlx.stages import derive as derive_lib, dialogue, host_fields, texts as texts_lib
 from rlx.verifiers import items, judging, pool
 
 
@@ -92,6 +92,67 @@ def list_eval_sets(c: keys.Config) -> dict[str, keys.Config]:
   return parts
 
 
+def bind_derived(c: keys.Config) -> dict[str, tuple[resolve.UserFunction, int]]:
+  """{name: (function, the most prompts of a step)} of prompts.derived, in order.
+
+  Raises:
+    ValueError: there is no such function, or it refuses its options.
+  """
+  sets = {}
+  for name, section in sorted(c.prompts.derived.items()):
+    path, spec = f"prompts.derived.{name}", dict(
+        keys.base.named_section("prompts.derived"), **section)
+    most, _ = spec.pop("per_step"), spec.pop("template")
+    sets[name] = resolve.bind("prompts", spec, path, n_given=1), most
+    if ":" in str(spec["name"]): continue  # It may read what this example does not have.
+    example = records.Prompt("example", "?", "1")
+    try:
+      list(judging.ask(sets[name][0]([derived.Completion(example, text, text, verdict)
+                                      for text, verdict in (("1", 1.0), ("0", 0.0))])))
+    except ValueError as e:
+      line = str(e).replace("prompts.columns.template", "request", 1)
+      raise ValueError(f"{path}.{line.removeprefix('prompts.columns.')}") from None
+  return sets
+
+
+def list_derived(c: keys.Config) -> dict[str, keys.Config]:
+  """{name: the config as it would be with the template of this part of prompts.derived}, of those
+  that have one."""
+  return {name: _take_source(c, dict(template=section.template.to_dict()))
+          for name, section in sorted(c.prompts.derived.items()) if "template" in section}
+
+
+def count_derived(c: keys.Config) -> int:
+  """Prompts of a step that are made of the completions of the others."""
+  return sum(section.get("per_step", 1) for section in c.prompts.derived.values())
+
+
+def derive_of(c: keys.Config, texts: texts_lib.Texts,
+              prompts: Sequence[records.Prompt]) -> derive_lib.Derive | None:
+  """The Derive of prompts.derived; None without it.
+
+  Args:
+    prompts: of training; short completions of the first of them are tried.
+  Raises:
+    ValueError: what it makes of these is no prompt or too long, or the tokenizer cannot encode it.
+  """
+  if not c.prompts.derived: return None
+  derive = options_lib.read_options(derive_lib.Derive, c, sets=bind_derived(c), texts=texts)
+  tried = [derived.Completion(p, text, text, verdict) for p in prompts[:16]
+           for text, verdict in (("", 1.0), (p.text[:1], 0.0))]
+  for name in derive.sets:
+    made = derive.make(name, tried)
+    try:
+      lengths = [len(texts.prompt_ids(p)) for p in made]
+    except ValueError as e:
+      raise ValueError(f"prompts.derived.{name}.request: {str(e)[:300]}") from None
+    if lengths and min(lengths) > texts.prompt_tokens:
+      raise ValueError(f"prompts.max_tokens={texts.prompt_tokens}: a prompt of "
+                       f"prompts.derived.{name} has at least {min(lengths)} tokens, with the "
+                       "shortest completion.")
+  return derive
+
+
 def find_verifier(c: keys.Config, name: str) -> str | None:
   """The verifier of the prompts of a set of eval.sets; None: as they say."""
   return c.eval.sets[name].get("verifier", {}).get("name")
@@ -145,14 +206,15 @@ def bind_template(c: keys.Config) -> tuple[resolve.UserFunction, dict[str, Any]]
 
 
 def texts_of(c: keys.Config, tokenizer: tokenizer_io.Tokenizer) -> texts_lib.Texts:
-  """The texts.Texts of a config and a tokenizer; with those of sources and evaluation sets that
-  have other templates.
+  """The texts.Texts of a config and a tokenizer; with those of sources, evaluation sets and derived
+  prompts that have other templates.
 
   Raises:
     ValueError: the chat template has no variable of the name of a key of prompts.template.
   """
   own = {}
-  for section, parts in (("prompts.mixture", list_sources(c)), ("eval.sets", list_eval_sets(c))):
+  for section, parts in (("prompts.mixture", list_sources(c)), ("eval.sets", list_eval_sets(c)),
+                         ("prompts.derived", list_derived(c))):
     for name, part in parts.items():
       with name_source(name, section):
         if part.prompts.template != c.prompts.template:
@@ -395,11 +457,12 @@ def load_and_check_prompts(c: keys.Config, draw: int, texts: texts_lib.Texts,
   if "train" in splits and (n := len(train_prompts)) < draw:
     learns = [build_methods.find_trained(c, name) for name in build_methods.list_trained(c)]
     parts = math.lcm(*(x.minibatches * x.microbatches for x in learns), 1 + c.prompts.paired)
-    most = (int((n + 0.49) / c.rollouts.oversample) + c.rollouts.rehearsal) // parts * parts
+    beside = c.rollouts.rehearsal + count_derived(c)  # Those that are not of the data.
+    most = (int((n + 0.49) / c.rollouts.oversample) + beside) // parts * parts
     raise ValueError(
         f"{source}: {n} training prompt{'s' * (n != 1)}; a draw takes "
         f"{draw} different ones. " + (f"Set prompts.per_step={most} or lower, or give"
-                                      if most > c.rollouts.rehearsal else "Give") + " more rows.")
+                                      if most > beside else "Give") + " more rows.")
   for p in train_prompts + eval_prompts:
     if p.answers and c.environment.name is not None:
       raise ValueError(f"prompt {p.id!r}: {len(p.answers)} accepted answers; an environment reads "

@@ -118,6 +118,7 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   texts, dialogues = build_prompts.texts_and_dialogues(c, tokenizer)
   tokenizer = texts.tokenizer  # With the variables of its chat template.
   train_prompts, eval_prompts = build_prompts.load_and_check_prompts(c, sizes.draw, texts, splits)
+  derive = build_prompts.derive_of(c, texts, train_prompts)
   all_prompts = train_prompts + eval_prompts
   main_prompts, eval_sets = build_prompts.split_sets(c, eval_prompts)
   # A batch has no more rows than there are prompts.
@@ -159,7 +160,7 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
           collect.Collect, c, prompts=prompts, sizes=sizes, texts=texts, sampling=sampling,
           outcomes=outcomes, pool=verifier_pool, filter_groups=methods.filter_groups,
           anneal=methods.anneal, budget=methods.budget, dialogues=dialogues,
-          columns=dataclasses.replace(columns, planned=filtering) if any(
+          derive=derive, columns=dataclasses.replace(columns, planned=filtering) if any(
               f.where in ("host", "model") for f in filtering) else None,
           demonstrations=build_verifiers.demonstrations_of(c, texts, train_prompts)),
       annotate=options_lib.read_options(
@@ -179,9 +180,10 @@ def columns_of(c: keys.Config, planned: list[fields.Field], resources: Mapping[s
 
 def sizes_of(c: keys.Config) -> sizes_lib.Sizes:
   """The Sizes of a config."""
-  drawn = c.rollouts.oversample * (c.prompts.per_step - c.rollouts.rehearsal)
+  derived = build_prompts.count_derived(c)
+  drawn = c.rollouts.oversample * (c.prompts.per_step - c.rollouts.rehearsal - derived)
   return options_lib.read_options(
-      sizes_lib.Sizes, c, draw=int(round(drawn)),
+      sizes_lib.Sizes, c, draw=int(round(drawn)), derived=derived,
       first_pass=c.rollouts.budget.first if c.rollouts.budget.name else c.rollouts.per_prompt,
       axes=dict(M=c.likelihood.max_tokens, J=c.likelihood.steps + 1, K=c.distribution.top,
                 E=len(c.verifier.scores), Z=len(c.verifier.step_rewards),
@@ -256,8 +258,11 @@ def check_cuts(c: keys.Config, shards: int) -> None:
         f"{section.minibatches} x {key}.microbatches={section.microbatches} x {rows}; "
         "microbatches hold whole groups. Set "
         + " ".join(f"{k}.microbatches={m}" for k, (m, _) in fits.items()) + ".")
+  derived = build_prompts.count_derived(c)
+  less = " - prompts.derived" * bool(derived)
   for name, n in (("eval.batch", c.eval.batch), ("rollouts.rehearsal", c.rollouts.rehearsal),
-                  ("rollouts.oversample x (prompts.per_step - rollouts.rehearsal)",
+                  ("the sum of prompts.derived.*.per_step", derived),
+                  (f"rollouts.oversample x (prompts.per_step - rollouts.rehearsal{less})",
                    sizes_of(c).draw)):
     if n % shards: raise ValueError(f"{name}={n}: must be a multiple of {rows}.")
   if (c.rollouts.slots or 0) % (c.rollouts.per_prompt * shards):

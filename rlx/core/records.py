@@ -49,6 +49,12 @@ class Prompt:
   is_public: bool = False          # of a published set: dropped if it cannot be judged
   source: str = ""           # its name in prompts.mixture or eval.sets
   max_tokens: int | None = None    # of a completion; None: the limit of the run
+  request: str = ""          # asked in place of the text, which verifiers read; "": the text is
+
+  @property
+  def asked(self):
+    """The question as templates put it to the model."""
+    return self.request or self.text
 
   def repeat(self, i):
     """The same under another id: its completions are drawn with other keys."""

@@ -13,7 +13,7 @@ BOXED = r"Reason step by step, and put your final answer within \boxed{}."
 
 def plain(prompt: records.Prompt) -> str | list[dict]:
   """The question without changes."""
-  return list(prompt.messages) or prompt.text
+  return list(prompt.messages) or prompt.asked
 
 
 def chat(prompt: records.Prompt, *, system: str | None = None, examples=(),
@@ -29,7 +29,7 @@ def chat(prompt: records.Prompt, *, system: str | None = None, examples=(),
     >>> templates.chat(prompt, system="Be brief.")
     [{'role': 'system', 'content': 'Be brief.'}, {'role': 'user', 'content': '1+1?'}]
   """
-  asked = list(prompt.messages) or [dict(role="user", content=prompt.text)]
+  asked = list(prompt.messages) or [dict(role="user", content=prompt.asked)]
   turns = [] if system is None else [dict(role="system", content=system)]
   if asked[0]["role"] == "system": turns = [asked.pop(0)]
   ask = lambda text: wording.replace("{question}", text)
@@ -70,4 +70,4 @@ def few_shot(prompt: records.Prompt, *, examples, question: str = "Question: ",
                      "the template chat, which takes examples too.")
   shots = [f"{question}{q}\n{answer}{a}\n\n" for q, a in examples]
   # No trailing space: tokenizers attach it to the answer's first word.
-  return "".join(shots) + f"{question}{prompt.text}\n{answer}".rstrip()
+  return "".join(shots) + f"{question}{prompt.asked}\n{answer}".rstrip()

@@ -128,6 +128,32 @@ def stages(outcome_B: Array, scores_BE: Array, learn_B: Array, *,
 
 
 @method
+def stated(outcome_B: Array, answer_B: Array, learn_B: Array, *, wrong: ranges.Number = -0.5,
+           missing: ranges.Number = -1.0) -> Array:
+  """A wrong answer costs something, and no answer more.
+
+    r = missing               if no answer is stated
+    r = wrong + (1 - wrong) v  otherwise
+
+  Source: RISE, Liu et al. 2025, arXiv:2505.13445: 1, -0.5 and -1. Differs from the paper: a verdict
+  may be fractional.
+
+  Args:
+    outcome_B: verdicts v in [0, 1]; anything where learn_B is False.
+    answer_B: number of the stated answer (eval.answer), -1: none is stated.
+    learn_B: bool.
+    wrong: the reward of an answer with verdict 0.
+    missing: that of a completion without an answer, whatever its verdict.
+  Returns:
+    rewards_B, 0 where not valid.
+  Example:
+    >>> outcome.stated(jnp.array([1., 0., 1.]), jnp.array([0, 1, -1]), jnp.ones(3, bool))
+    Array([ 1. , -0.5, -1. ], dtype=float32)
+  """
+  return jnp.where(answer_B < 0, missing, wrong + (1 - wrong) * outcome_B)
+
+
+@method
 def score(scores_BE: Array, learn_B: Array, *, index: ranges.Whole = 0) -> Array:
   """The score of one of the verifiers in verifier.scores, as it is.
 

@@ -135,7 +135,7 @@ def ensemble(scores_BE: Array, learn_B: Array, *,
   mean_minus_std, Eisenstein et al. 2023, arXiv:2312.09244; nominal_min, Yan et al.
   2024, arXiv:2409.15360; logsig_sum, Wang et al. 2024, arXiv:2402.00742. Differs from
   the papers: nominal is the first scorer (the paper's is the head of least predicted
-  std); quantile, between the minimum and the median, is our addition, interpolated
+  std, as in `nominal`); quantile, between the minimum and the median, is our addition, interpolated
   linearly. Weights that are learned: `constrained.lagrangian`.
 
   Args:
@@ -168,6 +168,32 @@ def ensemble(scores_BE: Array, learn_B: Array, *,
                      "one for each verifier.")
   threshold_1E = jnp.asarray(thresholds, scores_BE.dtype)[None]
   return jnp.sum(jax.nn.log_sigmoid(k * (scores_BE - threshold_1E)), axis=1)
+
+
+@method
+def nominal(scores_BE: Array, score_spreads_BE: Array, learn_B: Array, *,
+            weight: ranges.Share = 0.5) -> Array:
+  """A robust mixture of the score that is surest of itself and of the worst one.
+
+    r = weight s_n + (1 - weight) min_e s_e,   n = argmin_e sigma_e
+
+  Source: Yan et al. 2024, arXiv:2409.15360, with a weight between 0.4 and 0.6. Differs from the
+  paper: E models with a head each, where the paper has one model with several heads.
+
+  Args:
+    scores_BE, score_spreads_BE: s and sigma that scorers with the head spread predict; anything
+      where learn_B is False.
+    learn_B: bool.
+    weight: of the nominal score.
+  Returns:
+    rewards_B, 0 where not valid.
+  Example:
+    >>> shaping.nominal(jnp.array([[1., .5, 0.]]), jnp.array([[.3, .1, .2]]), jnp.array([True]))
+    Array([0.25], dtype=float32)
+  """
+  surest_B1 = jnp.argmin(score_spreads_BE, axis=1)[:, None]
+  nominal_B = jnp.take_along_axis(scores_BE, surest_B1, axis=1)[:, 0]
+  return weight * nominal_B + (1 - weight) * jnp.min(scores_BE, axis=1)
 
 
 @method
@@ -304,6 +330,41 @@ def hierarchical(scores_BE: Array, learn_PG: Array, *, thresholds: ranges.Number
   others_PGG = learn_PG[:, None, :] & ~jnp.eye(learn_PG.shape[1], dtype=bool)[None]
   return jnp.where(jnp.any(others_PGG, axis=2),
                    masked.mean(beats_PGG, others_PGG, axis=2), 0.5).reshape(-1)
+
+
+@method
+def gated(scores_BE: Array, learn_PG: Array, *, index: ranges.Whole = 0,
+          gate: ranges.Whole = 1) -> Array:
+  """AlphaAlign: one score, where another one allows it, on the scale of the prompt's completions.
+
+    r_i = g_i (s_i - min s) / (max s - min s)     g_i = 1[gate_i > 1/2]
+
+  Minimum and maximum are those of the prompt's completions with g = 1. The gate may say, for
+  example, that a harmless prompt is answered, and the score how helpful the answer is: refusals, and
+  whatever is replied to a harmful prompt, get nothing.
+
+  Source: the normalised reward for helpfulness of Zhang et al. 2025, arXiv:2507.14987. Differs from
+  the paper: its scale is not known to us; scores that tie, or stand alone, count 1/2.
+
+  Args:
+    scores_BE: anything where not valid.
+    learn_PG: bool.
+    index, gate: of the verifiers in verifier.scores that give s and the gate, from 0.
+  Returns:
+    rewards_B in [0, 1], 0 where not valid.
+  Raises:
+    ValueError: there is no such verifier.
+  Example:
+    >>> scores_BE = jnp.array([[2., 1.], [7., 0.], [4., 1.]])
+    >>> shaping.gated(scores_BE, jnp.ones((1, 3), bool))
+    Array([0., 0., 1.], dtype=float32)
+  """
+  if (last := max(index, gate)) >= scores_BE.shape[1]:
+    raise ValueError(f"there is no score {last}: verifier.scores names {scores_BE.shape[1]}, from "
+                     "0.")
+  score_PG, gate_PG = (scores_BE[:, i].reshape(learn_PG.shape) for i in (index, gate))
+  open_PG = learn_PG & (gate_PG > 0.5)
+  return masked.where_valid(_unit(score_PG, open_PG), open_PG).reshape(-1)
 
 
 def _unit(scores_PG, mask_PG):

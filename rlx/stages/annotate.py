@@ -12,8 +12,8 @@ from rlx.verifiers import pool
 
 THINNED = records.EXCLUDED.index("thinned")
 # Sections of metrics, and entries of completions.jsonl, that are not those of fields.
-SECTIONS = ("advantages", "environment", "eval", "judge", "policy", "prm", "rewards", "rollouts",
-            "seconds", "value", "verifiers")
+SECTIONS = ("advantages", "derived", "environment", "eval", "judge", "policy", "prm", "rewards",
+            "rollouts", "seconds", "value", "verifiers")
 ENTRIES = ("advantages", "beta", "completion", "finish", "length", "log_ratio", "prompt",
            "prompt_tokens", "step", "tokens", "turn_rewards", "turns", "verdict")
 

@@ -13,8 +13,8 @@ from rlx.learner import hosts
 from rlx.prompts import iterator
 from rlx.rollouts import budget, filter_groups, padding
 from rlx.stages import (
-    columns as columns_lib, dialogue, host_state, methods as methods_lib, outcomes as outcomes_lib,
-    sampling as sampling_lib, sizes as sizes_lib, texts as texts_lib)
+    columns as columns_lib, derive as derive_lib, dialogue, host_state, methods as methods_lib,
+    outcomes as outcomes_lib, sampling as sampling_lib, sizes as sizes_lib, texts as texts_lib)
 from rlx.verifiers import pool
 
 FILTERED, NOT_DRAWN, STORED = map(records.EXCLUDED.index, ("filtered", "not_drawn", "stored"))
@@ -71,6 +71,7 @@ class Collect:
     dialogues: of the run's environment; None: prompts have one completion each.
     columns: the fields that filter_groups reads; None: it reads what verifiers give, and nothing
       is computed for it.
+    derive: makes prompts of the completions of the others (prompts.derived); None: there are none.
   """
   prompts: iterator.PromptIterator
   sizes: sizes_lib.Sizes
@@ -84,6 +85,7 @@ class Collect:
   demonstrations: dict[str, list[int]] | None
   dialogues: dialogue.Dialogues | None
   columns: columns_lib.Columns | None
+  derive: derive_lib.Derive | None
   seed: int = key("seed")
   max_draws: int = key("rollouts.max_draws")
   fill: str = key("rollouts.fill")  # drop | failed | error
@@ -117,7 +119,13 @@ class Collect:
     if self.fill == "error" and not draw.keep_P[chosen].all(): self._refuse(draw, step, len(draws))
     collected = self._take(draw, chosen)
     host.buffer += [draw.prompts[i].id for i in np.flatnonzero(draw.keep_P) if i not in chosen]
-    metrics = self._measure(draw, len(draws), collected.rollouts)
+    of_data, more = collected.rollouts, dict[str, float]()
+    if self.derive:
+      random = rng.key(self.seed, "derived", step)
+      collected, more = self._add_derived(state, collected, step, lambda prompts: (
+          self.sampling.train(params, prompts, random, factor_T, weights)), clock)
+    metrics = self._measure(draw, len(draws), of_data) | more
+    metrics["rollouts/tokens"] += more.get("derived/tokens", 0)  # All that were drawn.
     if self.sizes.rehearsal: collected = collected.join(self._rehearse(host.rehearsed, step))
     return collected._replace(
         rollouts=padding.trim(collected.rollouts, self.sizes.multiple)), metrics
@@ -154,6 +162,27 @@ class Collect:
     keep_P = self.filter_groups(records.Batch(self.sizes.group, **given, **columns))
     return Draw(prompts, [rollouts], texts, reward_PG, excluded_PG, first_PG, np.asarray(keep_P),
                 columns)
+
+  def _add_derived(self, state: records.TrainState, collected: Collected, step: int,
+                   sample: Sample, clock: progress.Clock) -> tuple[Collected, dict[str, float]]:
+    """Adds groups of prompts about these completions: (Collected, metrics).
+
+    Where the completions give fewer prompts than wanted, their own prompts are asked once more.
+    Groups that fail the filter are not replaced.
+    """
+    assert self.derive is not None and collected.texts is not None
+    made = self.derive(collected.prompts, collected.texts, collected.reward_B, step)
+    asked = [p for some in made.values() for p in some]
+    again = [p.repeat(0) for p in collected.prompts[:self.sizes.derived - len(asked)]]
+    draw = self._draw(state, asked + again, sample, clock)
+    outcome_PG = iter(outcomes_lib.clip_rewards(draw.reward_PG))
+    metrics = {"derived/tokens": float(draw.rollouts[0].action_BT.sum())} | {
+        f"derived/{name}/prompts": float(len(some)) for name, some in made.items()}
+    for name, some in made.items():
+      x_PG = np.array([next(outcome_PG) for _ in some])
+      if known := x_PG[~np.isnan(x_PG)].tolist():
+        metrics[f"derived/{name}/accuracy"] = float(np.mean(known))
+    return collected.join(self._take(draw, np.arange(self.sizes.derived))), metrics
 
   def _take(self, draw: Draw, chosen: np.ndarray) -> Collected:
     """The chosen groups of a Draw as Collected."""

@@ -230,6 +230,38 @@ def question_rows(prompt_ids: Ids, completions: Ids, tokenizer: Tokenizer, rollo
           for name, options in scorers.items() if options.get("kind") == "yes_no"}
 
 
+@field(None, options=dict(scorers="scorers"))
+def reference_rows(prompt_ids: Ids, completions: Ids, prompts: Prompts, tokenizer: Tokenizer,
+                   rollouts: Rollouts, *, scorers: Mapping[str, Mapping]) -> dict[str, Rollouts]:
+  """{scorer that reads the reference answer: prompt, answer, completion and one more token}."""
+  rows = {}
+  for name, options in scorers.items():
+    if options.get("reference") is None: continue
+    most = options["reference_tokens"]
+    ids_of = {p.id: reference_ids(p, options["reference"], tokenizer) for p in prompts}
+    for id_, ids in ids_of.items():
+      if len(ids) > most:
+        raise ValueError(f"{SCORERS}{name}.reference_tokens={most}: the reference answer of "
+                         f"{id_!r} has {len(ids)} tokens.")
+    rows[f"{SCORERS}{name}"] = trajectories.pairs(
+        [ids + ids_of[p.id] for ids, p in zip(prompt_ids, prompts)],
+        [[*ids, 0] if ids else [] for ids in completions], tokenizer,
+        rollouts.sampler_logps_BT.shape[1] + 1, rollouts.prompt_width + most).rows()
+  return rows
+
+
+def reference_ids(prompt: records.Prompt, template: str, tokenizer: Tokenizer) -> list[int]:
+  """The tokens of a prompt's reference answer in a template with {}.
+
+  Raises:
+    ValueError: it has none.
+  """
+  if not prompt.answer:
+    raise ValueError(f"the prompt {prompt.id!r} has no reference answer, which a scorer reads "
+                     f"({template!r}).")
+  return tokenizer.encode(template.replace("{}", prompt.answer), add_bos=False)
+
+
 def ask_rows(prompt_ids: Sequence[list[int]], completions: Sequence[list[int]],
              asked: Sequence[int], tokenizer: Tokenizer, width: int) -> Rollouts:
   """Rollouts of one token after prompt, completion without EOS and the ids of a question.
@@ -334,6 +366,13 @@ def better_B(group_prompts: Prompts, *, group: int) -> np.ndarray:
   """1 for the prompt about the better completion of a pair, 0 for that about the worse one."""
   is_better = [p.meta["label"] == "better" for p in group_prompts]
   return np.repeat(np.asarray(is_better, np.float32), group)
+
+
+@field(np.float32, options=dict(group="rollouts.per_prompt"), needs={"prompts.paired": False})
+def bare_B(group_prompts: Prompts, *, group: int) -> np.ndarray:
+  """1 for the prompt of a pair whose replies have no reasoning (meta["bare"]), 0 for the other."""
+  is_bare = [bool(p.meta.get("bare")) for p in group_prompts]
+  return np.repeat(np.asarray(is_bare, np.float32), group)
 
 
 @field(np.float32, options=dict(group="rollouts.per_prompt"))

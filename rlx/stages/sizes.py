@@ -10,6 +10,7 @@ class Sizes:
   prompts: int = key("prompts.per_step")            # P
   group: int = key("rollouts.per_prompt")           # G
   rehearsal: int = key("rollouts.rehearsal")        # prompts whose completions are stored
+  derived: int                                 # prompts about the completions of the others
   draw: int                                         # prompts sampled per draw
   first_pass: int              # completions of a prompt before rollouts.budget adds others
   eval_batch: int = key("eval.batch")
@@ -33,5 +34,5 @@ class Sizes:
 
   @property
   def trained(self) -> int:
-    """Prompts of a batch whose completions are sampled: all but the rehearsed ones."""
-    return self.prompts - self.rehearsal
+    """Prompts of a batch from the data: all but the rehearsed and the derived ones."""
+    return self.prompts - self.rehearsal - self.derived

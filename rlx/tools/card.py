@@ -15,7 +15,7 @@ _METHODS = re.compile(r"(rewards|advantages|learner)\..*name")
 
 
 def write(folder: pathlib.Path, path: str, start: Any, *, workdir: pathlib.Path | None = None,
-          step: int | None = None, model: str = "policy") -> None:
+          step: int | None = None, model: str = "policy", is_scorer: bool = False) -> None:
   """Writes README.md into the folder of a converted model, unless there is one.
 
   Args:
@@ -23,7 +23,8 @@ def write(folder: pathlib.Path, path: str, start: Any, *, workdir: pathlib.Path 
     start: model.path of the model that was converted, or from which the run started.
     workdir: the folder of the run; None: the model is not one of a run.
     step: of the run's checkpoint.
-    model: policy or prm.
+    model: policy, prm, or the name of a section scorers.NAME.
+    is_scorer: whether the model has a head for scores and none for tokens.
   """
   if (folder / "README.md").exists(): return
   about, first = _read_metadata(start), _shorten(str(start)).removeprefix("hf:")
@@ -32,20 +33,22 @@ def write(folder: pathlib.Path, path: str, start: Any, *, workdir: pathlib.Path 
   sources = _list_sources(flat)
   front = dict(
       library_name="peft" if _is_peft(folder) else "transformers",
-      pipeline_tag="text-generation",
+      pipeline_tag="text-classification" if is_scorer else "text-generation",
       base_model=m[1] if (m := _ADDRESS.match(str(start))) else about.get("base_model"),
       datasets=sorted({m[1] for source in sources if (m := _ADDRESS.match(source))}),
       license=about.get("license"), tags=["rlx"])
   by = f"[rlx]({version.ADDRESS}) {versions.get('rlx') or version.__version__}"
   parts = [f"# {path.rpartition('/')[2]}", f"Converted from {first} by {by}."]
   if workdir:
-    what = "policy" if model == "policy" else "process reward model"
+    what = {"policy": "policy", "prm": "process reward model"}.get(model, "scorer")
     key = "prm.path" if model == "prm" and flat["prm.path"] else "model.path"
+    if what == "scorer": key = f"scorers.{model.removeprefix('scorers.')}.path"
     commit = f", commit {x[:12]}" if (x := versions.get(key)) else ""
     parts[1] = (f"The {what} after {step} steps of training with {by}, which started from "
                 f"{first}{commit}.")
     parts += _write_results(workdir, step)
-  parts += ["## Use", *(_write_prm(path, start, flat["prm.beta"]) if model == "prm" else
+  parts += ["## Use", *(_write_scorer(path) if is_scorer else
+                        _write_prm(path, start, flat["prm.beta"]) if model == "prm" else
                         _write_use(folder, path.removeprefix("hf:"), first.partition("@")[0]))]
   if workdir:
     parts += ["## Training", f"Prompts: {', '.join(map(_shorten, sources))}. Keys of the config "
@@ -93,6 +96,13 @@ def _write_prm(path, start, beta):
           "is the model from which it started:", "```python\nimport rlx\n\n"
           f'rlx.score("{path}", "{_shorten(str(start))}", [("a prompt", "a completion")], '
           f"beta={beta})\n```"]
+
+
+def _write_scorer(path):
+  """How rlx scores completions with a model that has a head for scores."""
+  return ["The model gives a score after each token; the last one is that of a completion. A run "
+          "of rlx reads it as a scorer:", f"```\nrlx train CONFIG scorers.mine.path={path} "
+          "\"verifier.scores=('scorers.mine',)\"\n```"]
 
 
 def _list_changes(flat):

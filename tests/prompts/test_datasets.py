@@ -16,7 +16,8 @@ from rlx.build import sets
 from rlx.core import records, resolve
 from rlx.prompts import generated
 from rlx.prompts.datasets import chain, chain_horizon, chain_pairs, gsm8k, hendrycks_math, jsonl
-from rlx.prompts.datasets import segments
+from rlx.prompts.datasets import segments, teacher
+from rlx.stages import host_fields
 from rlx.verifiers import chain as chain_verifier, coverage
 from tests.io import strings
 
@@ -54,6 +55,12 @@ def judged_rows(split):
           for i in range(6)]
 
 
+def teacher_rows(split):
+  return [dict(question=f"{split} {i}?", completions=[f"It is \\boxed{{{i}}}", "I do not know",
+                                                      f"\\boxed{{9}} or \\boxed{{{i}}}"])
+          for i in range(3)]
+
+
 def text_rows(split):
   return [dict(text=f"The {split} market {i} is old. It opens at nine. {i} people sell pears.")
           for i in range(6)]
@@ -66,8 +73,9 @@ ROWS = dict(
     {set_.dataset: functools.partial(public_rows, name)
      for name, set_ in reversed(sets.list_sets().items())},
     chain=chain_rows, chain_horizon=chain_rows, chain_pairs=chain_rows, instructions=made_rows,
+    instructions_pairs=made_rows,
     decisions=made_rows, facts=made_rows, jsonl=qa, judging=judged_rows,
-    tool_calls=made_rows,
+    teacher=teacher_rows, tool_calls=made_rows,
     reasoning_gym=gym_rows, segments=text_rows, tfds=qa)
 
 
@@ -108,6 +116,35 @@ def test_answers_pass_their_own_verifier_and_empty_completions_do_not(name):
     verify = resolve.lookup("verifiers", path)
     assert verify(prompt, right_completion(prompt)) == 1.0, prompt
     assert verify(prompt, "") == 0.0, prompt
+
+
+@pytest.mark.parametrize("lowest, left", [(.5, "bd"), (.4, "bd"), (.1, "d"), (1.0, "abcd")])
+def test_rows_of_the_lowest_first_rewards(lowest, left):
+  """Of a, b and d: of equal rewards the first; c has none and stays."""
+  rows = [dict(question=q, answer="1", r=r) for q, r in zip("abcd", (.5, .25, None, -2))]
+  made = list(jsonl.prompts(rows, "train", first_reward="r", lowest=lowest))
+  kept = [p.text for p in made if isinstance(p, records.Prompt)]
+  assert "".join(kept) == "".join(sorted({*left, "c"})) and len(made) == 4
+  assert {p.reason for p in made if isinstance(p, records.Dropped)} <= {"with higher first rewards"}
+  ties = [dict(question=q, answer="1", r=1) for q in "ab"]
+  assert [getattr(p, "text", "") for p in jsonl.prompts(
+      ties, "train", first_reward="r", lowest=.5)] == ["a", ""]
+  with pytest.raises(ValueError, match="row 0 of train: column 'r': 'x' is no number"):
+    list(jsonl.prompts([dict(rows[0], r="x")], "train", first_reward="r"))
+
+
+def test_instructions_are_asked_with_and_without_reasoning():
+  made = load("instructions_pairs", "train")
+  single = load("instructions", "train")
+  for p, first, second in zip(single, made[::2], made[1::2]):
+    assert first.text == second.text == p.text and first.answer == second.answer == p.answer
+    assert (first.meta["pair"], second.meta["pair"]) == (second.id, first.id)
+    assert not first.messages and second.messages == (
+        dict(role="user", content=p.text),
+        dict(role="assistant", content="<think>\n\n</think>\n\n"))
+    assert (first.meta["bare"], second.meta["bare"]) == (False, True)
+  assert len(made) == 2 * len(single)
+  assert host_fields.bare_B(made[:3], group=2).tolist() == [0, 0, 1, 1, 0, 0]
 
 
 SENTENCES = "Ann is old. Bo is near!\nCy opens at nine. Yes. Di sells ten pears"
@@ -261,3 +298,22 @@ def test_columns_are_named_by_options():
     list(jsonl.prompts(rows, "train"))
   with pytest.raises(ValueError, match="row 0 of train: column 'a': there is no answer"):
     list(jsonl.prompts([dict(q="?", a=None)], "train", question="q", answer="a"))
+
+
+def test_the_majority_of_a_teacher_is_the_answer():
+  rows = [dict(question="3 + 4?", completions=[r"\boxed{8}", r"\boxed{6}, no: \boxed{7}",
+                                               r"\boxed{7}", "7"]),
+          dict(question="1 + 1?", completions=["2", r"\boxed{2}", r"\boxed{3}"]),
+          dict(question="2 + 2?", completions=["4"])]
+  of = lambda **options: list(teacher.prompts(rows, "train", **options))
+  first, *others = of()
+  assert (first.answer, first.meta["shown"]) == ("7", rows[0]["completions"][1:3])
+  assert [x.reason for x in others] == ["without a majority"] * 2
+  assert [x.answer for x in of(least=.3)[:2]] == ["7", "2"]
+  assert [x.answer for x in of(pattern=r"(\d)\D*$", least=1 / 3)] == ["7", "2", "4"]
+  shown = {teacher.demonstration(first, np.random.default_rng(i)) for i in range(9)}
+  assert shown == set(rows[0]["completions"][1:3])
+  with pytest.raises(ValueError, match="row 0 of train: column 'completions': a list of texts"):
+    list(teacher.prompts([dict(question="?", completions="7")], "train"))
+  with pytest.raises(ValueError, match=r"prompts.columns.pattern='\(': no regular expression"):
+    of(pattern="(")

@@ -29,6 +29,15 @@ def test_cascade(options, expected):
 
 
 @pytest.mark.parametrize("options, expected", [
+    (dict(), [1, -.5, .25, -1, 0]), (dict(wrong=0., missing=-2.), [1, 0, .5, -2, 0])], ids=str)
+def test_stated(options, expected):
+  # Right, wrong, half right, a right verdict without an answer, unknown.
+  np.testing.assert_allclose(outcome.stated(
+      np.array([1., 0., .5, 1., nan]), np.array([4, 0, 2, -1, 1]),
+      np.array([True, True, True, True, False]), **options), expected)
+
+
+@pytest.mark.parametrize("options, expected", [
     (dict(), [1, .3, 0, 0]), (dict(thresholds=(0., .75)), [1, .3, .9, 0]),
     (dict(weights=(1., 0., 0.)), [1, 1, 0, 0])], ids=str)
 def test_stages(options, expected):

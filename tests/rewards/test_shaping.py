@@ -48,6 +48,14 @@ def test_lsc_saturates_above_the_quantile():
   np.testing.assert_allclose(shaping.lsc(SCORES_PG, VALID_PG, reference=.2)[0], np.log(.5))
 
 
+def test_nominal_is_the_score_of_the_least_spread():
+  """Scores .2 .9 .4, of which the second is surest, and .6 .1 .3, of which the first is."""
+  got = shaping.nominal(np.array([[.2, .9, .4], [.6, .1, .3], [nan] * 3]),
+                        np.array([[.3, .1, .2], [.1, .2, .3], [nan] * 3]),
+                        np.array([True, True, False]), weight=.25)
+  np.testing.assert_allclose(got, [.25 * .9 + .75 * .2, .25 * .6 + .75 * .1, 0], rtol=1e-6)
+
+
 @pytest.mark.parametrize("options, expected", [
     (dict(), [.5, .6]), (dict(kind="median"), [.4, .6]), (dict(kind="min"), [.2, .6]),
     # Population variance of .2 .4 .9: (.09 + .01 + .16) / 3.
@@ -75,6 +83,19 @@ def test_stratified_ranks_within_a_verdict_and_never_across():
   got = shaping.stratified(np.array([[0., 1., .5]]), np.ones((1, 3)),
                            np.ones((1, 3), bool), right_range=.2)
   np.testing.assert_allclose(got, [.8, 1.2, 1], rtol=1e-6)
+
+
+def test_a_score_behind_a_gate():
+  """The first, third and fourth of a prompt are compared; one alone and ties have 1/2."""
+  scores_BE = np.array([[3., 9, 1], [-9, 9, 0], [5, 9, 1], [4, 9, 1], [99, 9, 1],
+                        [1, 9, 1], [2, 9, 0], [3, 9, 0], [np.nan] * 3, [7, 9, .5]])
+  learn_PG = np.array([[True] * 4 + [False], [True] * 3 + [False, True]])
+  got = shaping.gated(scores_BE, learn_PG, gate=2)
+  np.testing.assert_allclose(got, [0, 0, 1, .5, 0, .5, 0, 0, 0, 0])
+  np.testing.assert_allclose(shaping.gated(scores_BE, learn_PG, index=1, gate=2),
+                             [.5, 0, .5, .5, 0, .5, 0, 0, 0, 0])
+  with pytest.raises(ValueError, match="there is no score 3: verifier.scores names 3"):
+    shaping.gated(scores_BE, learn_PG, gate=3)
 
 
 @pytest.mark.parametrize("call, message", [

@@ -60,6 +60,7 @@ def test_refusals(text, refuses):
   for refuse in (True, False):
     p = records.Prompt("l", "?", "", meta=dict(refuse=refuse))
     assert labels.refusal(p, text) == (refuses == refuse) and labels.refusal(p, "<think>") == 0
+    assert labels.answered(p, text) == (not refuses and not refuse)
   for meta, wanted in ((META, "None; needed is true or false"), (dict(refuse="yes"), "'yes'; needed"),
                        (dict(refuse=True, refusals="no way"), "refusals.*a list of texts")):
     p = records.Prompt("l", "?", "", meta=meta)

@@ -46,8 +46,9 @@ def prompts(rows, split, *,
             form: Literal["verdict", "pair", "first_error", "step", "scores", "score",
                           "critique"] = "verdict",
             question="", completion="completion", verdict="verdict", reference="", judgement="",
-            critique="", strength="", separator="\n\n", labels: Literal["hard", "relative"] = "hard",
-            balanced=False, per_question: ranges.Whole = 0, both_orders=False,
+            critique="", strength="", separator="\n\n",
+            labels: Literal["hard", "relative"] = "hard", balanced=False,
+            per_question: ranges.Whole = 0, both_orders=False,
             answers: Annotated[int, ranges.whole(2, 64)] = 4, held_out: ranges.Share = 0.25,
             template: _Text = None, reads: _Text = None, verifier=""):
   """Rows -> Prompts of one form; ids are hashes of the texts, so they do not depend on other rows.
@@ -78,16 +79,39 @@ def prompts(rows, split, *,
     ValueError: a row lacks what the form needs, or no prompt can be made.
   """
   names = dict(question=question, completion=completion, verdict=verdict, reference=reference,
-               judgement=judgement, critique=critique, strength=strength, separator=separator, labels=labels, reads=reads)
-  shared = {key: x for key, x in dict(template=template, reads=reads).items() if x is not None}
+               judgement=judgement, critique=critique, strength=strength, separator=separator,
+               labels=labels, reads=reads)
   read = list(_read_rows(rows, split, form, names, held_out))
-  completions = [x for x in read if not isinstance(x, records.Dropped)]
-  formed = list(_ask(completions, form, both_orders, answers))
+  made = list(_make(read, form, verifier, balanced=balanced, per_question=per_question,
+                    both_orders=both_orders, answers=answers, template=template, reads=reads))
+  n = sum(not isinstance(x, records.Dropped) for x in read)
+  if n and all(isinstance(x, records.Dropped) and x.reason != _DROPPED for x in made):
+    raise ValueError(f"prompts.columns.form={form!r}: no question of split {split!r} has two "
+                     f"completions with different verdicts, of {n} completions.")
+  yield from made
+
+
+def ask_about(rows: Iterable[Mapping], form: str, **options) -> Iterator[
+    records.Prompt | records.Dropped]:
+  """As `prompts`, of rows with `question`, `completion` and `verdict` alone; there may be none.
+
+  Args:
+    options: balanced, per_question, both_orders, answers, template and reads of `prompts`.
+  """
+  names = dict(question="question", completion="completion", verdict="verdict",
+               reference="", judgement="", critique="", strength="")
+  read = _read_rows((dict(row, split="train") for row in rows), "train", form, names, 0.0)
+  yield from _make(read, form, "", **options)
+
+
+def _make(read, form, verifier, *, balanced, per_question, both_orders, answers, template, reads):
+  """The Prompts of what `_read_rows` gives, after what is dropped."""
+  shared = {key: x for key, x in dict(template=template, reads=reads).items() if x is not None}
+  read = list(read)
+  formed = list(_ask([x for x in read if not isinstance(x, records.Dropped)], form, both_orders,
+                     answers))
   yield from (x for x in (*read, *formed) if isinstance(x, records.Dropped))
   asked = [x for x in formed if not isinstance(x, records.Dropped)]
-  if not asked and completions:
-    raise ValueError(f"prompts.columns.form={form!r}: no question of split {split!r} has two "
-                     f"completions with different verdicts, of {len(completions)} completions.")
   chosen = _take_few(asked, per_question)
   if balanced: chosen = _take_balanced([x for x in asked if x["id"] in chosen])
   path = verifier or _VERIFIERS.get(form, "judging.verdict")
@@ -187,7 +211,7 @@ def _read_row(row, where, form, names):
   if form in ("first_error", "step"): return _read_steps(row, where, form, names, judged)
   text = _read_text(row, names["completion"], where, "completion")
   given = columns_lib.find(row, names["verdict"], where, "prompts.columns.verdict")
-  if form != "verdict" or names["reads"] is None: given = columns_lib.read_number(given)
+  if form != "verdict" or names.get("reads") is None: given = columns_lib.read_number(given)
   if given is None: return "without a verdict"
   if isinstance(given, str) and form == "verdict":
     return dict(completion=text, answer=given, judged=dict(judged, answer=text))
