@@ -139,7 +139,7 @@ def test_numbers_as_texts_and_pairs_of_chats_are_read_as_others():
   reads = dict(reads=r"Score {nonce}: (\d+)", template="{answer} {nonce}")
   assert [p.answer for p in made([row("a", "1", "7")], **reads)[0]] == ["7"]
   asked, said = dict(role="user", content="a"), lambda x: dict(role="assistant", content=x)
-  plain, chats = ([dict(prompt=asked_, chosen=better, rejected=worse)] for asked_, better, worse in (
+  plain, chats = ([dict(prompt=p, chosen=a, rejected=b)] for p, a, b in (
       ("a", "1", "2"), ([asked], [asked, said("1")], [asked, said("2")])))
   for rows in (chats, [dict(question="a", chosen=[said("1")], rejected=[said("2")])],
                [dict(chosen=chats[0]["chosen"], rejected=chats[0]["rejected"])]):

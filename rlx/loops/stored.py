@@ -335,8 +335,8 @@ def _split(i: int, row: dict, where: str) -> list[dict]:
       rest, row = {key: x for key, x in rest.items() if key != "prompt"} | dict(
           question=pair["question"]), row | pair
     if row["chosen"] == row["rejected"]:
-      raise ValueError(f"{where}: a pair with two equal completions; leave it out, or name the file "
-                       "as preferences:FILE, which drops such rows.")
+      raise ValueError(f"{where}: a pair with two equal completions; leave it out, or name the "
+                       "file as preferences:FILE, which drops such rows.")
     margins = dict(chosen=row["margin"], rejected=0.0) if "margin" in row else {}
     return [dict(dict(group=f"pair {i}"), **rest, **({"margin": margins[side]} if margins else {}),
                  completion=row[side], verdict=verdict)

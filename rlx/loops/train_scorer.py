@@ -240,13 +240,13 @@ def _check_pairs(groups: list[list[stored.Completion]], options: Options) -> Non
            if a.verdict > b.verdict]
   if not pairs:
     raise ValueError(f"{said}: it compares completions of a group, of which none of "
-                     f"{options.rollouts} has two with different verdicts; a loss of single ones is "
-                     "reward_model.bce.")
+                     f"{options.rollouts} has two with different verdicts; a loss of single ones "
+                     "is reward_model.bce.")
   if options.head_loss != "reward_model.scaled_bradley_terry" or "margin" not in pairs[0][0]: return
   weights_N = [a["margin"] - b["margin"] for a, b in pairs]
   if min(weights_N) < 0 or not any(weights_N):
-    raise ValueError(f"{said}: the margins of {options.rollouts} weigh its pairs, {min(weights_N):g} "
-                     f"to {max(weights_N):g}; needed are numbers from 0 that are not all 0. With "
+    raise ValueError(f"{said}: the margins of {options.rollouts} weigh its pairs, "
+                     f"{min(weights_N):g} to {max(weights_N):g}; needed are numbers from 0 that are not all 0. With "
                      "reward_model.soft_bradley_terry a margin below 0 is a pair the other way.")
 
 

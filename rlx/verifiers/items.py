@@ -146,8 +146,8 @@ def find_row_problem(row: dict, own: Sequence[str] | None = None) -> str | None:
     return "threshold: a number from 0 to 1"
   if not isinstance(row.get("veto", False), bool): return "veto: true or false"
   known = (*KEYS, *(row if own is None else own))
-  return next((f"{key!r:.40} is no key of an item, of which it has {', '.join(known)}; rename it or "
-               "leave it out"
+  return next((f"{key!r:.40} is no key of an item, of which it has {', '.join(known)}; rename it "
+               "or leave it out"
                for key in row if key not in known), None)
 
 

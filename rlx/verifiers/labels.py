@@ -165,7 +165,7 @@ def _describe(prompt):
 
 def _describe_refusal(prompt):
   if not isinstance(refuse := prompt.meta.get("refuse"), bool):
-    return f"meta['refuse'] is {refuse!r:.60}; needed is true or false: whether to refuse the prompt"
+    return f"meta['refuse'] is {refuse!r:.60}; needed is true or false, whether to refuse"
   if not _is_texts(phrases := prompt.meta.get("refusals", REFUSALS)) or not phrases:
     return f"meta['refusals'] is {phrases!r:.60}; needed is a list of texts"
   return None

@@ -36,7 +36,8 @@ CASES = {
         (dict(prompt=[USER], chosen=[USER, REPLY], rejected=[OTHER]),
          [dict(question=(USER,), chosen="4", rejected="5")]),
         *((row | dict(chosen=[USER, REPLY], rejected=[dict(USER, content="3?"), OTHER]),
-           "with two different questions") for row in ({}, dict(prompt="2+2?"), dict(prompt=[USER]))),
+           "with two different questions") for row in (
+               {}, dict(prompt="2+2?"), dict(prompt=[USER]))),
         (dict(prompt="2+2?", chosen="4", rejected="4"), "with two equal completions"),
         (dict(chosen="4", rejected="5"), "without a question")],
     "policies": [

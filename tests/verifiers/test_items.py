@@ -48,7 +48,7 @@ def test_the_mean_of_items(values, named, expected):
     ([dict(name="a", threshold=2)], None, "threshold: a number from 0 to 1"),
     ([dict(name="a", veto=1)], None, "veto: true or false"),
     ([dict(name="a", text="?", verifier="format.boxed")], None, None),
-    ([dict(name="a", points=5)], None, "'points' is no key of an item, of which it has name, weight"),
+    ([dict(name="a", points=5)], None, "'points' is no key of an item, of which it has name, "),
     ([dict(name="a", wieght=5)], None, "'wieght' is no key of an item"),
     ([dict(name="a", weight=-1)], None, "no weight is above 0")])
 def test_what_a_prompt_may_say_of_its_items(named, count, problem):

@@ -41,7 +41,7 @@ def test_labels_with_weights_and_tags():
     (dict(labels=["a"]), "b", "its answer 'b' is none of its labels"),
     (dict(labels=["a"], items=[dict(name="speed")]), "a", "'speed'; there are label, format"),
     (dict(labels=["a"], items=[dict(name="label", weight="2")]), "a", "weight: a number"),
-    (dict(labels=["a"], items=[dict(name="label", points=2)]), "a", "'points' is no key of an item"),
+    (dict(labels=["a"], items=[dict(name="label", points=2)]), "a", "'points' is no key of an"),
     (dict(labels=["a"], items=[dict(name="label", weight=0)]), "a", "no weight is above 0"),
     (dict(labels=["a"], evidence="the plan"), "a", "meta.'evidence'. is 'the plan'; needed is a l"),
     (dict(labels=["a"], format="tags"), "a", "meta.'format'. is 'tags'; needed is a dict"),
@@ -61,7 +61,7 @@ def test_refusals(text, refuses):
     p = records.Prompt("l", "?", "", meta=dict(refuse=refuse))
     assert labels.refusal(p, text) == (refuses == refuse) and labels.refusal(p, "<think>") == 0
     assert labels.answered(p, text) == (not refuses and not refuse)
-  for meta, wanted in ((META, "None; needed is true or false"), (dict(refuse="yes"), "'yes'; needed"),
+  for meta, wanted in ((META, "None; needed is true or fal"), (dict(refuse="yes"), "'yes'; needed"),
                        (dict(refuse=True, refusals="no way"), "refusals.*a list of texts")):
     p = records.Prompt("l", "?", "", meta=meta)
     with pytest.raises(errors.Unknown, match=wanted): labels.refusal(p, text)
