@@ -9,7 +9,8 @@ answer has a weight of its own. The prompts of a step are those of a config; of 
 answers the right reply follows from their verdicts, without other labels. The trunk may help or
 hurt: every reply changes it.
 
-  Q questions   P prompts of a step   G completions of each   K answers   D features   H hidden units
+  Q questions   P prompts of a step   G completions of each
+  K answers     D features            H hidden units          M kinds of prompts
 """
 import functools
 import types
@@ -71,9 +72,7 @@ def logits(params, x_QKD, asked):
 
 def verdicts(right_QK, asked, reply_PG):
   """Returns verdict_PG, bool."""
-  of = lambda answer_P: right_QK[asked.question_P, answer_P]
-  is_yes_P = jnp.where(asked.kind_P == VERDICT, of(asked.shown_P),
-                       of(asked.shown_P) & ~of(asked.other_P))
+  is_yes_P = right_QK[asked.question_P, asked.shown_P]  # One answer of a pair is right.
   return jnp.where((asked.kind_P >= VERDICT)[:, None], reply_PG == is_yes_P[:, None],
                    right_QK[asked.question_P[:, None], reply_PG])
 

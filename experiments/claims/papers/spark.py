@@ -3,8 +3,8 @@ judges its own answers through one hidden layer (environments/own_answers.py). A
 random, so that requests about answers are as new to the policy as the questions.
 
 The config's prompts are half questions and half requests about their answers: second attempts,
-verdicts and pairs. The rival has as many groups of questions alone, and so twice as many verdicts of
-a verifier. Measured are new questions after 200 steps.
+verdicts and pairs. The rival has as many groups of questions alone, and so twice as many verdicts
+on first answers. Measured are new questions after 200 steps.
 """
 from configs.papers import spark
 from experiments.claims.environments import own_answers
