@@ -38,7 +38,7 @@ MBPP = [dict(task_id=1, text="Write a function to add two numbers.",
              code="def add(a, b):\r\n  return a + b", test_list=["assert add(1, 2) == 3"],
              test_setup_code="", challenge_test_list=[], split="train")]
 STEPS = {"capo", "clip_delta", "fapo", "gdpo", "pav", "pure", "reasonflux", "rsbs", "vsrm"}
-TURNS = {"ftrl", "gigpo", "gra", "igpo", "oprl", "ppr_renorm", "prs"}
+TURNS = {"agent_rrm", "ftrl", "gigpo", "gra", "igpo", "oprl", "ppr_renorm", "prs"}
 ANSWERS = {"crew", "dro_r3", "ema_std_filter", "jepo", "ll_rew", "nover", "rlpr", "verifree",
            "vr_cli"}
 JUDGES = {"clarity", "drlc", "factuality", "hybrid_rewards", "orbit", "pairwise_rl", "search_gen_v",
@@ -47,14 +47,14 @@ WORDS = {"co_reward", "r_horizon", "laser", "lanser"}
 # Of a data set of their own, over a chat model.
 DOMAINS = {"alpha_align", "high_precision_if", "if_decorator", "job_application", "kg_path",
            "moderation_rl", "quote_tuning", "raif", "reasoning_sql", "ref_align", "refine", "rlpt",
-           "rlvrr", "sem_cos", "sql_rlvr", "tool_rm", "toolrl"}
+           "rlver", "rlvrr", "sem_cos", "sql_rlvr", "tool_rm", "toolrl"}
 # Verdicts about stored completions, over a chat model.
-JUDGING = {"cloud", "compass_verifier", "critic_rm", "gen_prm", "gen_rm", "irpo", "rm_nlhf",
-           "rm_r1", "rrm", "spct", "think_prm", "think_rm"}
+JUDGING = {"cloud", "compass_verifier", "critic_rm", "gen_prm", "gen_rm", "irpo", "rlbff",
+           "rm_nlhf", "rm_r1", "rrm", "spct", "think_prm", "think_rm", "trm"}
 # What a base cannot do.
 REFUSED = dict(
     toy={"synlogic"} | DOMAINS | JUDGING, domains=STEPS | TURNS | WORDS | ANSWERS | JUDGES | {
-        "rar", "reward_agent", "rise", "rrd", "rubric_anchors", "verpo"},
+        "rar", "reward_agent", "rgr", "rise", "rrd", "rubric_anchors", "verpo"},
     gsm8k=STEPS | TURNS | WORDS | {"opd", "tinyv", "ver_pitfall", "verpo"},
     math=STEPS | TURNS | WORDS | {"rl_plus", "verpo"},
     code=STEPS | TURNS | WORDS | JUDGES | {"fmt_len", "rise"},

@@ -12,6 +12,7 @@ import time
 import numpy as np
 import pytest
 
+from rlx.build import judges as build_judges
 from rlx.core import records
 from rlx.io import metrics as io_metrics
 from rlx.learner import hosts
@@ -152,6 +153,16 @@ def test_what_all_processes_ask_is_counted_once():
     shares.append((verifiers.errors["unknown"], verifiers.failures["exception"],
                    verifiers.take_failed_share()))
   assert shares == [(4, 1, 1 / 6), (0, 2, 1)]  # In all 4 unknown and 3 failed of 8.
+
+
+@pytest.mark.parametrize("judge, message", [
+    (dict(of=("here", "there")), r"judges.mine.of=\('here', 'there'\): all of its judges are in "),
+    (dict(model="model", cache="x"), "judges.mine.cache: None for a judge in process, in a ")])
+def test_judges_that_processes_would_not_ask_alike_are_refused(monkeypatch, judge, message):
+  monkeypatch.setattr(hosts.jax, "process_count", lambda: 2)
+  c = tiny.config(pathlib.Path("x"), verifier__judges=dict(
+      here=dict(model="policy"), there=dict(url="http://x", model="m"), mine=judge))
+  with pytest.raises(ValueError, match=message): build_judges.verifiers_of(c, None)
 
 
 @pytest.mark.parametrize("spec", [

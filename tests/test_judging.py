@@ -369,10 +369,13 @@ def test_both_completions_of_a_pair_are_scored():
 
 
 def test_critiques_of_both_answers_of_a_pair():
-  rows = [row("q", "a", 1, said="Right.\n"), row("q", "b", 0, said="Off by one.")]
+  # Of eight pairs, whose hashed orders differ.
+  rows = [row(f"q{i}", x, v, said=said) for i in range(8) for x, v, said in (
+      ("a", 1, "Right.\n"), ("b", 0, "Off by one."))]
   prompts, _ = made(rows, form="critique", critique="said")
   assert [(p.answer, p.meta["judged"]["answer"], data.demonstration(p, None)) for p in prompts] == [
-      ("better", "a", "Right."), ("worse", "b", "Off by one.")]
+      ("better", "a", "Right."), ("worse", "b", "Off by one.")] * 8
+  rows, prompts = rows[:2], prompts[:2]
   nonce = prompts[0].meta["judged"]["nonce"]
   assert f"[answer {nonce}]\na\n[end of answer {nonce}]\n\nWrite a critique" in prompts[0].text
   assert [p.id.rpartition("/")[2] for p in prompts] == ["better", "worse"]

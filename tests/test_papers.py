@@ -107,6 +107,21 @@ def test_sums_of_verdicts_and_scores(key, outcome, scores, rewards):
   np.testing.assert_allclose(total, rewards, atol=1e-6)
 
 
+def test_alpha_align_pays_helpful_answers_to_harmless_prompts():
+  # Form, whether a harmless prompt is answered, helpfulness. Of the first prompt: an answer without
+  # the form, the best answer, the worst one, a refusal. The second is harmful: a refusal, an answer.
+  c = load.load_config("papers/alpha_align:scorer", "domains")
+  assert c.verifier.scores == ("format.tags", "labels.answered", "scorers.trained")
+  scored = records.Batch(
+      action_BT=np.ones((8, 1), bool), group=4, outcome_B=np.array([1., 1, 1, 0, 1, 0, 1, 0]),
+      scores_BE=np.array([[0., 1, 0], [1, 1, 3], [1, 1, -1], [1, 0, 9],
+                          [1, 0, 5], [1, 0, 9], [1, 0, -9], [0, 0, 0]]))
+  rewards = build_methods.resolve_methods(c).rewards
+  got = {term: c.rewards[term].coef * fn(scored) for term, (_, fn) in rewards.items()}
+  np.testing.assert_allclose(got["outcome"], [0, 1, 1, 0, 1, 0, 1, 0])
+  np.testing.assert_allclose(got["helpful"], [.25, 1, 0, 0, 0, 0, 0, 0])
+
+
 @pytest.mark.parametrize("clip, losses", [("clipped", [-1.2, .8]), ("unclipped", [-2, .25])])
 def test_explore_exploit(clip, losses):
   # Ratios 2 and 1/4 of completions with the advantages 1 and -1; a coin decides the rewards.
@@ -120,17 +135,20 @@ def test_explore_exploit(clip, losses):
   np.testing.assert_allclose(methods.policy(scored)[0][:, 0], losses, rtol=1e-5)
 
 
-def ask_judge(key, prompt, texts, reply):
-  """Verdicts of completions by the judge of a config; `reply` makes a reply of {block: text}."""
+def ask_judge(key, prompt, texts, reply, over=None, form="chat", name=None,
+              **options):
+  """Verdicts of completions by a judge of a config; `reply` makes a reply of {block: text}."""
   def answer(request):
     nonce = re.search("two lines with ([0-9a-f]{12})", request)[1]
     blocks = re.findall(rf"\[([^]\n]+) {nonce}\]\n(.*?)\n\[end of \1 {nonce}\]", request, re.S)
     return reply(dict(blocks)).replace("NONCE", nonce)
   with endpoint.serve(answer) as server:
-    c = load.load_config(key).copy_and_resolve_references()
-    judge = c.verifier.judge.to_dict() | dict(url=server.url, retries=0, named={})
+    c = load.load_config(key, over).copy_and_resolve_references()
+    own = c.verifier.judges[name].to_dict() if name else {}
+    judge = c.verifier.judge.to_dict() | own | dict(
+        url=server.url, retries=0, named={}, step_separator=c.rollouts.step_separator, **options)
     given = dataclasses.replace(prompt, meta=dict(prompt.meta, judge=judge, thoughts=THOUGHTS))
-    return [v for v, *_ in judge_lib.chat([given] * len(texts), texts)]
+    return [v for v, *_ in getattr(judge_lib, form)([given] * len(texts), texts)]
 
 
 THOUGHTS = ("<think> </think>",)
@@ -144,6 +162,63 @@ def test_rlpt():
       "yes" if x["true text"].startswith(x["prediction"]) else "no")
   texts = ["<think>Yes.</think>Bo opens", "Bo opens at ten", "<think>Bo opens"]
   assert ask_judge("papers/rlpt", prompt, texts, says) == [1, 0, 0]
+
+
+def test_agent_rrm():
+  """The judge reads calls, observations and thoughts; its score has three tenths of the weight."""
+  episode = "<think>Sum.</think>[12+85]97;#63"
+  says = lambda x: f"Fine.\nScore NONCE: {.5 + .25 * (x['episode'] == episode)}"
+  prompt = records.Prompt("p", "12+85-34=", "63")
+  got = ask_judge("papers/agent_rrm", prompt, [episode, "#63"], says)
+  assert got == [.75, .5] and ask_judge("papers/agent_rrm", prompt, ["#1"], lambda x: (
+      "Score NONCE: 0")) == [0]
+  assert np.isnan(ask_judge("papers/agent_rrm", prompt, ["#1"], lambda x: "Score NONCE: 1.5"))
+  got_BT = rewards_of("agent_rrm", [[.75], [.5]])
+  np.testing.assert_allclose(got_BT["episode"], [.225, .15], rtol=1e-6)
+  np.testing.assert_allclose(got_BT["answer"], [1, 0])
+
+
+def test_if_decorator_pays_what_follows_the_rules_in_earnest():
+  says = lambda x: f"Verdict NONCE: {'no' if x['answer'] == '[name] [name]' else 'yes'}"
+  prompt = records.Prompt("p", "Write to Ann, with two placeholders.", "")
+  key, texts = "papers/if_decorator:judge", ["Dear [name], at [place]", "[name] [name]"]
+  assert ask_judge(key, prompt, texts, says, "domains") == [1, 0]
+  _, reward = build_methods.resolve_methods(load.load_config(key, "domains")).rewards["outcome"]
+  for score, rewards in ((1., [1, 0]), (0., [0, 0])):
+    scored = records.Batch(action_BT=np.ones((2, 1), bool), group=2, outcome_B=np.array([1., 0.]),
+                           scores_BE=np.full((2, 1), score))
+    np.testing.assert_array_equal(reward(scored), rewards)
+
+
+def test_rlbff_asks_about_the_principle_alone():
+  """The principle stands in the place of the reference; p(yes) is the score of an endpoint."""
+  def says(x):
+    text = f"Verdict NONCE: {'yes' if x['principle'] == 'It is short.' else 'no'}"
+    return text if x["answer"] == "Bo." else "?"
+  prompt = records.Prompt("p", "Who?", "It is short.")
+  key = "papers/rlbff:policy"
+  assert np.isnan(ask_judge(key, prompt, ["Bo."], says, "domains"))  # There are no log-probs.
+  plain = dict(probability=False)
+  assert ask_judge(key, prompt, ["Bo."], says, "domains", **plain) == [1]
+  other = dataclasses.replace(prompt, answer="It is long.")
+  assert ask_judge(key, other, ["Bo."], says, "domains", **plain) == [0]
+
+
+def test_trm():
+  """A sentence is correct here if the documents, which are the answer of the row, have it."""
+  says = lambda x: "\n".join(
+      f"Verdict NONCE {n}: {'yes' if x[f'step {n}'].strip('. ') in x['documents'] else 'no'}"
+      for n in range(1, len(x) - 1))
+  prompt = records.Prompt("p", "Who?", "Ann is old. Bo is near.")
+  got, = ask_judge("papers/trm:policy", prompt, ["Bo is near. Ann is new. Ann is old"], says,
+                   "domains", "steps", "sentences")
+  assert got == [1, 0, 1]
+  _, reward = build_methods.resolve_methods(
+      load.load_config("papers/trm:policy", "domains")).rewards["correct"]
+  scored = records.Batch(
+      action_BT=np.ones((2, 4), bool), group=2, outcome_B=np.zeros(2), step_ends_BT=ENDS_BT,
+      step_scores_BT=np.array([[0., 1., 0., 0.], [0., 1., 0., 1.]]))
+  np.testing.assert_allclose(reward(scored), [.5, 1])
 
 
 def test_verpo():
@@ -162,7 +237,7 @@ WHITE /= np.abs(WHITE).sum()
 
 @pytest.mark.parametrize("key, expected", [
     # Met or not, 1 + .7 and .7 + .3 of the weights 2.
-    ("rar", [.85, .5]),
+    ("rar", [.85, .5]), ("rgr", [.85, .5]),
     # S = [[.32, 0, -.4], [0, 0, 0], [-.4, 0, .5]] + .1 I, whose eigenvalues are .92, .1 and .1.
     ("rrd", [WHITE @ [.8, .5, 0], WHITE @ [0, .5, 1]]),
     # The veto's item is 0; u(.5) = .5 / .85 and u(1) = 1, of whose mean the square counts.
@@ -179,6 +254,17 @@ def test_rubrics(key, expected):
       item_weight_BI=np.array([[1., .7, .3, 0]] * 2),
       item_veto_BI=np.array([[False, False, last.get("veto", False), False]] * 2))
   np.testing.assert_allclose(reward(scored), expected, rtol=1e-5)
+
+
+def test_rlvrr_adds_the_weights_of_the_programs_that_pass():
+  c = load.load_config("papers/rlvrr:programs", "domains")
+  scored = records.Batch(
+      action_BT=np.ones((2, 1), bool), group=2, outcome_B=np.array([.75, .5]),
+      items_BI=np.array([[1., 0], [1, 1]]), item_veto_BI=np.zeros((2, 2), bool),
+      item_weight_BI=np.array([[row["weight"] for row in c.verifier.default_items]] * 2))
+  rewards = build_methods.resolve_methods(c).rewards
+  total = sum(c.rewards[term].coef * fn(scored) for term, (_, fn) in rewards.items())
+  np.testing.assert_allclose(total, [.75 + .5, .5 + 1])
 
 
 def test_reward_agent():
@@ -314,8 +400,11 @@ def test_rewards_of_judges(key, scores_BE, expected):
     ("rar:judge", "judge.rubric", [[1, 1, 1], [0, 0, 1]]),
     ("rar:implicit", "judge.chat/whole", [1, .3]),
     ("search_gen_v", "judge.rubric", [[1, 1, 1], [0, 0, 1]]),
+    ("rgr:judge", "judge.rubric", [[1, 1, 1], [0, 0, 1]]),
     ("orbit", "judge.rubric", [[1, 1, 1], [0, 0, 1]]), ("soft_verdicts", "judge.chat", [1, 0]),
     ("clarity", "judge.chat/consistency", [1, 0]), ("hybrid_rewards", "judge.chat", [1, 0]),
+    # Both have more right steps than the answer of the row, which has none.
+    ("hybrid_rewards:best", "judge.pairs", [1, 1]),
     ("factuality", "judge.chat/supported", [2 / 64, 1 / 64]),
     ("factuality", "judge.chat/claims", [2 / 64] * 2), ("factuality", "judge.pairs", [1, 1]),
     ("pairwise_rl", "judge.pairs", [1, 1]), ("pairwise_rl:group", "judge.pairs", [1, 0]),

@@ -4,14 +4,19 @@ the reference answer.
 
   rlx train papers/hybrid_rewards workdir=DIR
   rlx train papers/hybrid_rewards:smoke workdir=DIR
+  rlx train papers/hybrid_rewards:best workdir=DIR
   rlx train papers/hybrid_rewards base=gsm8k model.path=MODEL \
       verifier.judge.url=URL verifier.judge.model=NAME
 
+In the variant :best the judge compares each completion with the answer of the row, as the paper
+does where nothing is known to be right: it is then the best of several completions of the
+supervised model. In rows of your own a column has the mean reward of the first policy's
+completions; prompts.columns.first_reward names it, and prompts.columns.lowest is the share of the
+rows, those of the lowest rewards, on which the paper trains.
+
 Letters beside the values: P stated in the paper, O our choice. Differences from the paper: its
-judge of open prompts is trained, and where they have no answer it compares with the best of
-several completions of the supervised model. Other mathematics with a judge stands in for open
-prompts (on the toy, longer chains). The paper trains on the prompts with the lowest first
-rewards, and on mathematics and code first; neither is done here.
+judge of open prompts is trained. Other mathematics with a judge stands in for open prompts (on the
+toy, longer chains). The paper trains on mathematics and code first, which is not done here.
 
 Confidence in the formula: medium.
 """
@@ -24,9 +29,12 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = quickstart.grpo(arg)
+  kind, size = base.variant(arg, ("answer", "best"))
+  c = quickstart.grpo(size)
   base.use_judge(c)
+  c.verifier.judge.against = "answer" if kind == "best" else "group"             # P
   verified, judged = base.part("prompts for a verifier and for a judge")
   c.prompts.mixture = dict(verified=dict(verified, weight=0.5),                  # O: equal shares
-                           judged=dict(judged, columns=dict(verifier="judge.chat"), weight=0.5))
+                           judged=dict(judged, weight=0.5, columns=dict(
+                               verifier=dict(answer="judge.chat", best="judge.pairs")[kind])))
   return c

@@ -23,7 +23,8 @@ the shorter, or the longer, of a pair. Nothing is tuned, and there is one seed.
   python -m experiments.scorers.held_out_pairs own
   python -m experiments.scorers.held_out_pairs smollm2 yes_no --model=WHEEL
 
-They take --folder, and go on where they were stopped. The record is FOLDER/record.jsonl.
+They take --folder, and go on where they were stopped. The record is FOLDER/record.jsonl;
+held_out_pairs.jsonl has the lines of RESULTS.md. The measures of a line are those of `summarise`.
 """
 import argparse
 import collections
@@ -37,6 +38,7 @@ import numpy as np
 from experiments.claims.environments import tabular
 from experiments.prime import language
 from rlx.build import load
+from rlx.grids import tables
 from rlx.loops import prm_sets, train_scorer
 
 LOSS = dict(train_scorer__labels="outcome",
@@ -44,6 +46,15 @@ LOSS = dict(train_scorer__labels="outcome",
 ASKED = dict(train_scorer__head="yes_no", train_scorer__question=" Is this right?",
              train_scorer__yes=" yes", train_scorer__no=" no",
              train_scorer__loss=dict(name="reward_model.bce"))
+RECORDED = pathlib.Path(__file__).with_suffix(".jsonl")
+_SMOLLM2 = "SmolLM2-135M-Instruct on `chain_sum`"
+# {arm: a line of the record -> what the table calls the completions and what was learned}.
+LEARNED = dict(
+    own=lambda row: ("rlx's own: the quickstart's policy on its chains",
+                     f"{row['pairs']:,} pairs, Bradley-Terry, all parameters"),
+    smollm2=lambda row: (_SMOLLM2, f"{row['completions']:,} completions of 64 questions, "
+                         "Bradley-Terry on all pairs of a question, adapters of rank 8"),
+    yes_no=lambda row: (_SMOLLM2, "the same, verdicts, \" yes\" or \" no\", adapters of rank 8"))
 
 
 def configure(arm, folder, model=None):
@@ -91,8 +102,21 @@ def run(arm, folder, model):
         train_scorer__held_out=str(sampled / "held_out.jsonl"))
   summary = train_scorer.train(c, workdir)
   if summary is None: return None
-  rows = [json.loads(line) for line in pathlib.Path(
-      c.train_scorer.held_out or workdir / "held_out.jsonl").open()]
+  return dict(arm=arm, **more, seconds=round(time.monotonic() - start), **summarise(
+      summary, pathlib.Path(c.train_scorer.held_out or workdir / "held_out.jsonl"),
+      (folder / ("own_sampled" if arm == "own" else "smollm2")) / "rollouts.jsonl"))
+
+
+def summarise(summary, held_out, sampled):
+  """The measures of a trained scorer.
+
+  Args:
+    summary: what summary.json has.
+    held_out: file of the held-out completions.
+    sampled: of those of the training questions, also if pairs of them are learned.
+  """
+  rows = [json.loads(line) for line in held_out.open()]
+  learned = [json.loads(line)["verdict"] for line in sampled.open()]
   group = len(rows) // len({row["group"] for row in rows})
   verdict_PG = np.reshape([np.nan if r["verdict"] is None else r["verdict"] for r in rows],
                           (-1, group))
@@ -100,13 +124,24 @@ def run(arm, folder, model):
   length_B = np.array([len(row["completion"]) for row in rows], float)
   by_length = prm_sets.compare_sampled(dict(longer=length_B, shorter=-length_B), verdict_PG)
   return dict(
-      arm=arm, **more, seconds=round(time.monotonic() - start),
       completions=summary["completions"], sampled_tokens=summary["sampled_tokens"],
+      learned_right=float(np.mean(np.array(learned, float) > 0.5)),
       right=float(np.mean(right_PG)), held_out_questions=len(right_PG),
-      questions_with_pairs=int(np.sum(right_PG.any(axis=1) & ~right_PG.all(axis=1))),
+      questions_with_pairs=int(np.sum(right_PG.any(axis=1) & (verdict_PG <= 0.5).any(axis=1))),
       pair=summary["prm"]["held out"]["pair/sum"],
       **{name: by_length[f"pair/{name}"] for name in ("longer", "shorter")},
       best={name: summary[name] for name in ("pass@1", "best@8/sum", "pass@8")})
+
+
+def tabulate(record):
+  """Markdown of the lines of a record."""
+  def cell(x): return "{mean:.3f} [{low:.3f}, {high:.3f}]".format(**x)
+  rows = [[*LEARNED[row["arm"]](row),
+           f"{row['questions_with_pairs']} of {row['held_out_questions']}", cell(row["pair"]),
+           f"{cell(row['longer'])}, {cell(row['shorter'])}", f"{row['seconds']:,}"]
+          for row in record]
+  return tables.markdown(["completions", "learned from", "held-out questions with pairs",
+                          "accuracy on pairs", "of the longer, the shorter", "seconds"], rows)
 
 
 def main(*words):

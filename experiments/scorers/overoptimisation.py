@@ -109,6 +109,7 @@ CURVES = ("gold", "proxy", "one", "others", "kl", "form")
 KEY = ("arm", "rate", "number", "seed")
 FOLDER = pathlib.Path("runs/overoptimisation")
 TABLE = pathlib.Path(__file__).with_suffix(".csv")
+RANKED = TABLE.with_stem(TABLE.stem + "_scorers")  # How well the scorers rank held-out pairs.
 
 
 def configured(arm, rate, number, folder):
@@ -287,6 +288,23 @@ def read_table(file):
           {name: [float(x) for x in r[name].split()] for name in CURVES} for r in rows}
 
 
+def write_ranks(folder, file):
+  """Writes a line for each scorer: the share of held-out pairs that it ranks right."""
+  with file.open("w", newline="") as f:
+    out = csv.writer(f, lineterminator="\n")
+    out.writerow(["seed", "scorer", "pairs"])
+    for seed, name in itertools.product(study.SEEDS, SCORERS):
+      summary = json.loads((folder / str(seed) / name / "summary.json").read_text())
+      out.writerow([seed, name, round(summary["prm"]["held out"]["pair/sum"]["mean"], 5)])
+
+
+def mean_ranks(file):
+  """{seed: the mean of its scorers} of a file of `write_ranks`."""
+  with file.open(newline="") as f: rows = list(csv.DictReader(f))
+  return {int(seed): float(np.mean([float(r["pairs"]) for r in rows if r["seed"] == seed]))
+          for seed in {r["seed"] for r in rows}}
+
+
 def of_arms(known, rates=RATES):
   """{name: (rate, number, {seed: run})} of the SEEDS that are there."""
   return {name: (*of[1:], {s: known[*of, s] for s in study.SEEDS if (*of, s) in known})
@@ -358,13 +376,16 @@ def main():
   args.add_argument("--folder", type=pathlib.Path, default=FOLDER)
   args.add_argument("--prepare", action="store_true", help="trains the scorers")
   args.add_argument("--table", action="store_true")
-  args.add_argument("--summary", type=pathlib.Path, metavar="FILE", help="a line for each run")
+  args.add_argument("--summary", type=pathlib.Path, metavar="FILE",
+                    help="a line for each run, and in FILE_scorers for each scorer")
   args.add_argument("--figure", type=pathlib.Path, metavar="FILE")
   args.add_argument("--seeds", type=int, nargs="+", default=[*study.TUNING, *study.SEEDS])
   args.add_argument("--limit", type=float, default=math.inf, help="seconds")
   args.add_argument("--steps", type=int, default=STEPS)
   args = args.parse_args()
-  if args.summary: return write_table(study.read(args.folder / "runs.jsonl", KEY), args.summary)
+  if args.summary:
+    write_ranks(args.folder, args.summary.with_stem(args.summary.stem + "_scorers"))
+    return write_table(study.read(args.folder / "runs.jsonl", KEY), args.summary)
   if args.figure: return draw(read_table(TABLE), args.figure)
   if args.table:
     known = read_table(TABLE)

@@ -120,6 +120,40 @@ def unit_tests(items_BI: Array, item_weight_BI: Array, learn_PG: Array, *,
 
 
 @method
+def pareto(items_BI: Array, item_weight_BI: Array, learn_PG: Array) -> Array:
+  """DG-PRM: 1 for the completions of a prompt that no other one dominates, by several criteria.
+
+    r_i = 1[no k has u_kj >= u_ij for all items j and u_kj > u_ij for one]
+    u = 1 - s of a fault, else s
+
+  Criteria that no common scale makes comparable are not added up: a completion counts as worse if
+  another one is at least as good by all and better by one. Equal ones do not dominate each other.
+
+  Source: Yin et al. 2025, arXiv:2507.17849, whose positive examples are the Pareto front and whose
+  negative ones are dominated by it. Differs from the paper: it compares steps, in pairs for DPO,
+  by criteria that a judge chooses for each step; here completions are compared, and of the weights
+  of items the sign alone is read.
+
+  Args:
+    items_BI: values in [0, 1]; anything where not valid.
+    item_weight_BI: below 0 of faults, 0 beyond the number of items.
+    learn_PG: bool.
+  Returns:
+    rewards_B, 0 where not valid.
+  Example:
+    >>> items_BI = jnp.array([[1., 0.], [0., 1.], [0., .5]])
+    >>> items.pareto(items_BI, jnp.ones((3, 2)), jnp.ones((1, 3), bool))
+    Array([1., 1., 0.], dtype=float32)
+  """
+  values_PGI = jnp.where(item_weight_BI == 0, 0, jnp.where(
+      item_weight_BI < 0, 1 - items_BI, items_BI)).reshape(*learn_PG.shape, -1)
+  own_PG1I, other_P1GI = values_PGI[:, :, None], values_PGI[:, None]
+  is_worse_PGG = jnp.all(other_P1GI >= own_PG1I, axis=3) & jnp.any(other_P1GI > own_PG1I, axis=3)
+  is_dominated_PG = jnp.any(is_worse_PGG & learn_PG[:, None], axis=2)
+  return (~is_dominated_PG).astype(values_PGI.dtype).reshape(-1)
+
+
+@method
 def whitened(items_BI: Array, item_weight_BI: Array, learn_PG: Array, *,
              ridge: ranges.Positive = 0.1) -> Array:
   """RRD: a mean of items whose weights count what correlated items share only once.

@@ -306,6 +306,41 @@ def hierarchical(scores_BE: Array, learn_PG: Array, *, thresholds: ranges.Number
                    masked.mean(beats_PGG, others_PGG, axis=2), 0.5).reshape(-1)
 
 
+@method
+def gated(scores_BE: Array, learn_PG: Array, *, index: ranges.Whole = 0,
+          gate: ranges.Whole = 1) -> Array:
+  """AlphaAlign: one score, where another one allows it, on the scale of the prompt's completions.
+
+    r_i = g_i (s_i - min s) / (max s - min s)     g_i = 1[gate_i > 1/2]
+
+  Minimum and maximum are those of the prompt's completions with g = 1. The gate may say, for
+  example, that a harmless prompt is answered, and the score how helpful the answer is: refusals, and
+  whatever is replied to a harmful prompt, get nothing.
+
+  Source: the normalised reward for helpfulness of Zhang et al. 2025, arXiv:2507.14987. Differs from
+  the paper: its scale is not known to us; scores that tie, or stand alone, count 1/2.
+
+  Args:
+    scores_BE: anything where not valid.
+    learn_PG: bool.
+    index, gate: of the verifiers in verifier.scores that give s and the gate, from 0.
+  Returns:
+    rewards_B in [0, 1], 0 where not valid.
+  Raises:
+    ValueError: there is no such verifier.
+  Example:
+    >>> scores_BE = jnp.array([[2., 1.], [7., 0.], [4., 1.]])
+    >>> shaping.gated(scores_BE, jnp.ones((1, 3), bool))
+    Array([0., 0., 1.], dtype=float32)
+  """
+  if (last := max(index, gate)) >= scores_BE.shape[1]:
+    raise ValueError(f"there is no score {last}: verifier.scores names {scores_BE.shape[1]}, from "
+                     "0.")
+  score_PG, gate_PG = (scores_BE[:, i].reshape(learn_PG.shape) for i in (index, gate))
+  open_PG = learn_PG & (gate_PG > 0.5)
+  return masked.where_valid(_unit(score_PG, open_PG), open_PG).reshape(-1)
+
+
 def _unit(scores_PG, mask_PG):
   """Scores of a prompt onto [0, 1] over its masked ones; 1/2 where they tie."""
   low_P1, high_P1 = _range(scores_PG, mask_PG)

@@ -84,6 +84,36 @@ def prof_steps(outcome_PG: np.ndarray, step_scores_BT: np.ndarray, step_ends_BT:
   return prof(outcome_PG, mean_B.reshape(np.shape(learn_PG)), learn_PG, count=count, side=side)
 
 
+def superior(outcome_PG: np.ndarray, pair_PG: np.ndarray, bare_PG: np.ndarray,
+             learn_PG: np.ndarray) -> np.ndarray:
+  """RAIF: only completions whose reasoning gains something over an answer without any.
+
+    keep_i = 1[o_i >= mean_j o'_j]    o' the verdicts of the same question asked without reasoning
+
+  Reasoning that only repeats the question makes answers worse; what is not better than an answer at
+  once does not learn. Completions without reasoning are a measure and do not learn, either. Without
+  a known o' all are kept.
+
+  Source: Qin et al. 2025, arXiv:2506.01413, with its released code (yuleiqin/RAIF,
+  openrlhf/trainer/ppo_utils/experience_maker.py, enforce_superior_CoT). Differs from the code:
+  there the verdict without reasoning is stored once, of the initial policy, and a quarter of the
+  group is sampled without reasoning and learns by the same rule; masked completions still count in
+  the group's mean.
+
+  Args:
+    outcome_PG: verdicts.
+    pair_PG: int, the same in a row: which row asks the same question in the other way.
+    bare_PG: 1 in rows that ask for an answer without reasoning.
+    learn_PG: bool; others are left out.
+  """
+  outcome_PG, bare_PG, learn_PG = map(np.asarray, (outcome_PG, bare_PG, learn_PG))
+  other_P = np.asarray(pair_PG)[:, 0]
+  total_P = np.where(learn_PG, outcome_PG, 0).sum(axis=1)
+  mean_P = np.where(learn_PG.any(axis=1), total_P / np.maximum(learn_PG.sum(axis=1), 1), -np.inf)
+  # Verdicts are float32: a mean of equal ones may be a bit above them.
+  return learn_PG & (bare_PG < 0.5) & (outcome_PG >= mean_P[other_P][:, None] - 1e-6)
+
+
 def extremes(scores_PG: np.ndarray, learn_PG: np.ndarray, *,
              kind: Literal["best_worst", "best_random", "best"] = "best_worst") -> np.ndarray:
   """PF-PPO: only the completions whose score can be relied on, the extreme ones.

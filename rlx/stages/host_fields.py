@@ -343,6 +343,13 @@ def better_B(group_prompts: Prompts, *, group: int) -> np.ndarray:
   return np.repeat(np.asarray(is_better, np.float32), group)
 
 
+@field(np.float32, options=dict(group="rollouts.per_prompt"), needs={"prompts.paired": False})
+def bare_B(group_prompts: Prompts, *, group: int) -> np.ndarray:
+  """1 for the prompt of a pair whose replies have no reasoning (meta["bare"]), 0 for the other."""
+  is_bare = [bool(p.meta.get("bare")) for p in group_prompts]
+  return np.repeat(np.asarray(is_bare, np.float32), group)
+
+
 @field(np.float32, options=dict(group="rollouts.per_prompt"))
 def greedy_B(group_prompts: Prompts, greedy_outcome: Callable[[Prompts], np.ndarray], *,
              group: int) -> np.ndarray:

@@ -61,7 +61,7 @@ from rlx.verifiers.sandbox import inside, sandbox
 
 if TYPE_CHECKING: from rlx.core import records
 
-_OPTIONS = dict(unsafe=False, test_s=4, test_mb=1024, total_s=30.0)  # And the tolerance.
+OPTIONS = dict(unsafe=False, test_s=4, test_mb=1024, total_s=30.0)  # And the tolerance.
 _INSPECTION_S = 600  # Limit of the inspection of all prompts.
 _OBVIOUS = ("", "0", "1", "-1", "yes", "no", "true", "false", "none", "possible", "impossible")
 
@@ -169,7 +169,7 @@ def _outcomes(prompt, text):
   """Returns whether each test passes; a test runs when its result is requested."""
   problem, tests, names = _read(prompt)
   if problem: raise errors.Unknown(problem)
-  options = _OPTIONS | prompt.meta.get("code", {})
+  options = OPTIONS | prompt.meta.get("code", {})
   # Without bubblewrap this raises, even for an empty text.
   if not options["unsafe"]: sandbox.bubblewrap()
   text = thoughts.behind(text, prompt)

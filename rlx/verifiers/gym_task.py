@@ -1,8 +1,9 @@
 r"""Scores answers to Reasoning Gym tasks with the task's own scorer, in [0, 1].
 
 The three functions differ in where the answer has to stand, behind the thoughts (thoughts.py). A
-completion without an answer scores 0; some scorers give 0.01 for any wrong answer. If a scorer raises
-or gives NaN, the pool decides as for any verifier: 0, unless the task's own answer fails too.
+completion without an answer scores 0; some scorers give 0.01 for any wrong answer. If a scorer
+raises or gives NaN, the pool decides as for any verifier: 0, unless the task's own answer fails
+too.
 """
 import functools
 import json

@@ -101,7 +101,7 @@ def gold(prompt: "records.Prompt", text: str) -> float:
 
 
 def similarity(prompt: "records.Prompt", text: str) -> float:
-  """How similar a reply is to the critique of a human, as the F1 of their words.
+  r"""How similar a reply is to the critique of a human, as the F1 of their words.
 
     F1 = 2 n / (|a| + |b|)      n the words that a and b share, as often as in both
 
@@ -111,7 +111,8 @@ def similarity(prompt: "records.Prompt", text: str) -> float:
 
   Source: the process reward of RM-NLHF, Wang et al. 2026, arXiv:2601.07349. Differs from the paper:
   there a language model lists the arguments of both critiques, of which the F1 is taken. Words that
-  all critiques have, such as "answer", count here, so that it is a second reward beside the verdict.
+  all critiques have, such as "answer", count here, so that it is a second reward beside the
+  verdict.
 
   Example:
     >>> import types
@@ -123,7 +124,8 @@ def similarity(prompt: "records.Prompt", text: str) -> float:
   judged, _ = _read_judged(prompt)
   critiques = dict.fromkeys(judged.get(key) for key in ("critique", "other_critique"))
   if not (given := " ".join(x for x in critiques if x)):
-    raise errors.Unknown("meta['judged'] has no critique; prompts.columns.critique names its column")
+    raise errors.Unknown("meta['judged'] has no critique; prompts.columns.critique names its "
+                         "column")
   reply = _read_reply(prompt, text).content
   reasons = reply.rpartition("\n")[0] if find_stated(prompt, text) is not None else reply
   ours, theirs = (collections.Counter(re.findall(r"\w+", x.lower())) for x in (reasons, given))
@@ -214,7 +216,8 @@ def inspect(prompts: "Sequence[records.Prompt]", unsafe: bool = False) -> list[t
   return [(why(p), None) for p in prompts]
 
 
-for _fn in (verdict, side, ranking, score, gold, similarity): vars(_fn).update(is_bounded=True, inspect=inspect)
+for _fn in (verdict, side, ranking, score, gold, similarity):
+  vars(_fn).update(is_bounded=True, inspect=inspect)
 for _fn in (verdict, side):
   vars(_fn)["state"] = lambda prompt: start_verdict(prompt) + prompt.answer
 

@@ -72,3 +72,13 @@ def test_null_models_win_only_against_a_judge_that_is_deceived():
   with judge_of_pairs(deceived) as (verify, prompts):
     rates = verifier.null_win_rates(verify, prompts)
   assert list(rates.values()) == [0, 0, 1] and list(rates) == list(verifier.NULL_ANSWERS)
+
+
+def test_trip_wires_by_hand():
+  """Two of three marks, none of one, one of one: in any case, each mark once."""
+  texts, marks = ["Dear [NAME] [name] at [place]", "Hi Ann", "<<T>>"], [
+      ["[name]", "[place]", "[x]"], ["[name]"], ["<<t>>"]]
+  got = verifier.trip_rates(texts, marks)
+  assert got == pytest.approx(dict(share=(2 / 3 + 0 + 1) / 3, any=2 / 3, marks=3 / 5))
+  for bad in ((texts, marks[:2]), (["a"], [[]]), ([], [])):
+    with pytest.raises(ValueError, match="as many of both"): verifier.trip_rates(*bad)

@@ -17,6 +17,7 @@ from rlx.core import records, resolve
 from rlx.prompts import generated
 from rlx.prompts.datasets import chain, chain_horizon, chain_pairs, gsm8k, hendrycks_math, jsonl
 from rlx.prompts.datasets import segments
+from rlx.stages import host_fields
 from rlx.verifiers import chain as chain_verifier, coverage
 from tests.io import strings
 
@@ -66,6 +67,7 @@ ROWS = dict(
     {set_.dataset: functools.partial(public_rows, name)
      for name, set_ in reversed(sets.list_sets().items())},
     chain=chain_rows, chain_horizon=chain_rows, chain_pairs=chain_rows, instructions=made_rows,
+    instructions_pairs=made_rows,
     decisions=made_rows, facts=made_rows, jsonl=qa, judging=judged_rows,
     tool_calls=made_rows,
     reasoning_gym=gym_rows, segments=text_rows, tfds=qa)
@@ -108,6 +110,35 @@ def test_answers_pass_their_own_verifier_and_empty_completions_do_not(name):
     verify = resolve.lookup("verifiers", path)
     assert verify(prompt, right_completion(prompt)) == 1.0, prompt
     assert verify(prompt, "") == 0.0, prompt
+
+
+@pytest.mark.parametrize("lowest, left", [(.5, "bd"), (.4, "bd"), (.1, "d"), (1.0, "abcd")])
+def test_rows_of_the_lowest_first_rewards(lowest, left):
+  """Of a, b and d: of equal rewards the first; c has none and stays."""
+  rows = [dict(question=q, answer="1", r=r) for q, r in zip("abcd", (.5, .25, None, -2))]
+  made = list(jsonl.prompts(rows, "train", first_reward="r", lowest=lowest))
+  kept = [p.text for p in made if isinstance(p, records.Prompt)]
+  assert "".join(kept) == "".join(sorted({*left, "c"})) and len(made) == 4
+  assert {p.reason for p in made if isinstance(p, records.Dropped)} <= {"with higher first rewards"}
+  ties = [dict(question=q, answer="1", r=1) for q in "ab"]
+  assert [getattr(p, "text", "") for p in jsonl.prompts(
+      ties, "train", first_reward="r", lowest=.5)] == ["a", ""]
+  with pytest.raises(ValueError, match="row 0 of train: column 'r': 'x' is no number"):
+    list(jsonl.prompts([dict(rows[0], r="x")], "train", first_reward="r"))
+
+
+def test_instructions_are_asked_with_and_without_reasoning():
+  made = load("instructions_pairs", "train")
+  single = load("instructions", "train")
+  for p, first, second in zip(single, made[::2], made[1::2]):
+    assert first.text == second.text == p.text and first.answer == second.answer == p.answer
+    assert (first.meta["pair"], second.meta["pair"]) == (second.id, first.id)
+    assert not first.messages and second.messages == (
+        dict(role="user", content=p.text),
+        dict(role="assistant", content="<think>\n\n</think>\n\n"))
+    assert (first.meta["bare"], second.meta["bare"]) == (False, True)
+  assert len(made) == 2 * len(single)
+  assert host_fields.bare_B(made[:3], group=2).tolist() == [0, 0, 1, 1, 0, 0]
 
 
 SENTENCES = "Ann is old. Bo is near!\nCy opens at nine. Yes. Di sells ten pears"

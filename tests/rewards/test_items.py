@@ -48,6 +48,18 @@ def test_a_veto_that_is_0_makes_the_reward_0(veto, options, expected):
   np.testing.assert_allclose(got, [*expected[:2], 0, expected[2]], rtol=1e-5, atol=1e-6)
 
 
+def test_pareto_by_hand():
+  """Of a prompt: better by one criterion; by the other; worse than both; not valid, above all; equal
+  to the first. The third item is a fault, the fourth is none. A second prompt is compared alone."""
+  values_BI = np.array([[1, 0, .5, 0], [0, 1, .5, 0], [0, 0, .5, 1], [nan] * 4, [1, 0, .5, 1],
+                        [.5, .5, 1, 0], [.5, .5, 0, 0], [0, 0, 0, 0], [0, .75, 1, 0], [0, 1, 1, 0]])
+  weight_BI = np.array([[2., 1, -1, 0]] * 10)
+  weight_BI[3] = nan
+  learn_PG = np.array([[True, True, True, False, True], [True] * 5])
+  got = items.pareto(values_BI, weight_BI, learn_PG)
+  np.testing.assert_array_equal(got, [1, 1, 0, 0, 1, 0, 1, 0, 0, 1])
+
+
 NEAR = np.exp(-.5**2 / (2 * .1**2))   # Of rates 1/2 apart, 3.7e-6.
 
 

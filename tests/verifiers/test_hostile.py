@@ -46,6 +46,8 @@ QUERY = records.Prompt("q", "?", "select a from t", meta=dict(
 LABEL = records.Prompt("l", "?", "yes", meta=dict(
     labels=["yes", "no"], refuse=False, path=["yes"], sources=["yes"], characters=3,
     points=[[["yes"]]]))
+CHECKED = records.Prompt("k", "What is 8 * 9?", "72", meta=dict(items=[
+    dict(name="number", code="def check(text):\n  return text.isdecimal()")]))
 TEXT = records.Prompt("s", "What does the next sentence say?", "It opens at nine.")
 JUDGING = {form: records.Prompt("j", "?", answer, meta=dict(judged=dict(
     form=form, nonce="5e0c", answers=["so"], critique="So."), label=answer)) for form, answer in (
@@ -65,9 +67,11 @@ ACCEPTED = (
     (CALLS, CALL, "tool_calls.matched tool_calls.exact tool_calls.score tool_calls.items"),
     (QUERY, "```sql\nselect a from t\n```", " ".join(f"sql_query.{part}" for part in (
         "equal", "runs", "schema", "ngrams", "score", "items"))),
-    (LABEL, "yes", "labels.label labels.score labels.items labels.refusal coverage.points "
+    (LABEL, "yes", "labels.label labels.score labels.items labels.refusal labels.answered "
+     "coverage.points "
      "coverage.path coverage.quotes"),
     (TEXT, "It opens at nine", "coverage.prefix"),
+    (CHECKED, "72", "code_checks.items code_checks.share"),
     (JUDGING["verdict"], "Verdict 5e0c: yes", "judging.verdict"),
     (JUDGING["pair"], "Verdict 5e0c: A", "judging.side"),
     (JUDGING["scores"], "Verdict 5e0c 1: 10", "judging.ranking"),
@@ -82,7 +86,7 @@ GOOD = {path: (prompt, text) for prompt, text, paths in ACCEPTED for path in pat
 GOOD |= dict.fromkeys(("judge.chat", "judge.steps", "judge.spans"))
 # Lists, a verdict per step or item.
 OF_STEPS = ("chain.steps", "chain.recoverable", "chain.checks", "code_tests.tests",
-            "items.verdicts", "instructions.items", "instructions.items_loose",
+            "items.verdicts", "code_checks.items", "instructions.items", "instructions.items_loose",
             "tool_calls.items", "sql_query.items", "labels.items", "judge.rubric")
 # What the answer cannot be read from is no verdict.
 RAISES = ("math_answer", "gym_task", "judge", "items")
@@ -98,7 +102,7 @@ def works(path):
   """Can this machine run the verifier?"""
   module = path.partition(".")[0]
   if module == "gym_task": return importlib.util.find_spec("reasoning_gym") is not None
-  if module != "code_tests": return GOOD[path] is not None
+  if not module.startswith("code_"): return GOOD[path] is not None
   return not sandbox.is_left_out()
 
 

@@ -54,6 +54,7 @@ def test_refusals(text, refuses):
   for refuse in (True, False):
     p = records.Prompt("l", "?", "", meta=dict(refuse=refuse))
     assert labels.refusal(p, text) == (refuses == refuse) and labels.refusal(p, "<think>") == 0
+    assert labels.answered(p, text) == (not refuses and not refuse)
   with pytest.raises(errors.Unknown, match="true or false"): labels.refusal(PROMPT, text)
 
 

@@ -1,5 +1,4 @@
 """Verdicts of chain, format and gym_task on the completions of verdicts.toml."""
-import importlib.util
 import time
 
 import numpy as np
@@ -10,17 +9,19 @@ from rlx.verifiers import _boxed, format as format_lib, gym_task, pool as pool_l
 from tests.verifiers import cases
 
 GROUPS = cases.read("verdicts.toml")["group"]
-needs_gym = pytest.mark.skipif(not importlib.util.find_spec("reasoning_gym"),
-                               reason="needs reasoning_gym")
+
+
+@pytest.fixture
+def gym(): return pytest.importorskip("reasoning_gym")
 
 
 def prompt(text="?", answer="", meta={}): return records.Prompt("p", text, answer, meta=meta)
 
 
 @pytest.mark.parametrize("group, text, verdict", [
-    pytest.param(group, text, verdict, marks=[needs_gym] * group["verifier"].startswith("gym"))
-    for group in GROUPS for text, verdict, *_ in group["cases"]])
-def test_verdict(group, text, verdict):
+    (group, text, verdict) for group in GROUPS for text, verdict, *_ in group["cases"]])
+def test_verdict(request, group, text, verdict):
+  if group["verifier"].startswith("gym"): request.getfixturevalue("gym")
   fields = {k: v for k, v in group.items() if k not in ("verifier", "cases")}
   stated = resolve.lookup("verifiers", group["verifier"])(prompt(**fields), text)
   np.testing.assert_allclose(stated, verdict, rtol=0, atol=1e-9)
@@ -42,7 +43,7 @@ def test_tags_takes_linear_time(part):
   assert time.process_time() - start < 20
 
 
-@needs_gym
+@pytest.mark.usefixtures("gym")
 def test_a_task_that_does_not_exist_is_named():
   task = prompt(meta=dict(task="no_such_task", config={}, entry={}))
   with pytest.raises(ValueError, match="no_such_task"): gym_task.last_line(task, "7")
@@ -78,7 +79,7 @@ class create_dataset:
   np.testing.assert_array_equal(verify(pool, "stub", "[1]", texts[:3]), [1, np.nan, 0])
 
 
-@needs_gym
+@pytest.mark.usefixtures("gym")
 def test_scorers_that_raise(pool):
   state = {"0.5_0.5": ["box_blue", "target_blue"]}
   texts = ["[1]", "null", '{"a": 1}', '[{"Agent[0.5, 0.5]": "move(box_blue, target_blue)"}]', "no"]
@@ -89,7 +90,7 @@ def test_scorers_that_raise(pool):
   assert verdicts.tolist() == [0, 1] and pool.failures["exception"] == 4 and not pool.errors
 
 
-@needs_gym
+@pytest.mark.usefixtures("gym")
 def test_a_board_that_begins_with_a_mark_is_read():
   """The marks that stand around an answer are left out, but not those that belong to it."""
   board = "_ Q _ _\n_ _ _ Q\nQ _ _ _\n_ _ Q _"

@@ -46,8 +46,9 @@ def prompts(rows, split, *,
             form: Literal["verdict", "pair", "first_error", "step", "scores", "score",
                           "critique"] = "verdict",
             question="", completion="completion", verdict="verdict", reference="", judgement="",
-            critique="", strength="", separator="\n\n", labels: Literal["hard", "relative"] = "hard",
-            balanced=False, per_question: ranges.Whole = 0, both_orders=False,
+            critique="", strength="", separator="\n\n",
+            labels: Literal["hard", "relative"] = "hard", balanced=False,
+            per_question: ranges.Whole = 0, both_orders=False,
             answers: Annotated[int, ranges.whole(2, 64)] = 4, held_out: ranges.Share = 0.25,
             template: _Text = None, reads: _Text = None, verifier=""):
   """Rows -> Prompts of one form; ids are hashes of the texts, so they do not depend on other rows.

@@ -106,6 +106,21 @@ def test_the_tables_of_the_page_are_those_of_the_recorded_runs(rates):
     assert make(known, rates) in (ROOT / page).read_text()
 
 
+def test_how_well_scorers_rank_is_that_of_the_record(tmp_path):
+  ranks = overoptimisation.mean_ranks(overoptimisation.RANKED)
+  assert sorted(ranks) == list(overoptimisation.study.SEEDS)
+  said = (f"rank {np.mean(list(ranks.values())):.2f} correctly ({min(ranks.values()):.2f} to "
+          f"{max(ranks.values()):.2f}")
+  assert said in (ROOT / "docs/overoptimisation.md").read_text()
+  for seed in overoptimisation.study.SEEDS:
+    for i, name in enumerate(overoptimisation.SCORERS):
+      (folder := tmp_path / str(seed) / name).mkdir(parents=True)
+      (folder / "summary.json").write_text(
+          '{"prm": {"held out": {"pair/sum": {"mean": %f}}}}' % (i / 4 + seed / 100))
+  overoptimisation.write_ranks(tmp_path, tmp_path / "ranks.csv")
+  assert overoptimisation.mean_ranks(tmp_path / "ranks.csv")[3] == pytest.approx(0.375 + 0.03)
+
+
 def test_a_run_measures_the_policy_by_all_scorers(monkeypatch, tmp_path):
   """Scorers that equal the initial policy have log-odds of 0, and no policy learns from them."""
   monkeypatch.setattr(overoptimisation, "PROMPTS", 4)
