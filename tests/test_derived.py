@@ -106,6 +106,20 @@ def test_a_question_again_behind_its_best_completion():
   assert ask(GROUPS[4:6][::-1], shows="answer") == [("1|q", "q", "draft")]
 
 
+def test_questions_without_a_right_completion_again():
+  """Of r all are wrong, of s one is and the other unknown, of t nothing is known."""
+  rows = [*GROUPS, *completions(("s", "{question}", 0.0), ("s", "1", NAN), ("t", "1", NAN))]
+  ask = lambda rows=rows, **options: [(p.asked, p.text) for p in made(
+      derived.retry, rows, **options)]
+  assert ask(request="2{question}") == [("2r", "r"), ("2s", "s")]
+  assert ask(request="{answer}|{question}") == [("1|r", "r"), ("{question}|s", "s")]
+  # An answer that is not stated is missing only where it would be shown.
+  none = [x._replace(answer=None) for x in rows]
+  assert ask(none, request="{answer}{question}", shows="answer") == []
+  assert ask(none, request="2{question}", shows="answer") == [("2r", "r"), ("2s", "s")]
+  assert derived.SPLIT.format(question="r") == ask()[0][0]
+
+
 def test_papers_igrpo_learns_from_second_answers_alone():
   """And asks as many questions as GRPO does, with half of the completions each."""
   c, grpo = (load.load_config(f"papers/igrpo{x}") for x in ("", ":grpo"))
