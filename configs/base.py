@@ -330,6 +330,10 @@ def _judge(_=None):
   )
 
 
+_WITH_ANSWER = Kind("a text with {} where the reference answer stands",
+                    lambda x: x in TEXT and "{}" in x)
+
+
 def _derived(tree):
   return dict(
       name="",                   # a function of rlx/prompts/derived.py, with its options
@@ -347,6 +351,10 @@ def _scorer(_):
       kind=Option("head", "rlx.stages.passes:KINDS"),
       question=placeholder(str),
       yes="Yes", no="No",
+      # A text with {} where the reference answer stands, which a head reads between prompt and
+      # completion, as with train_scorer.reference; None: it does not read the answer.
+      reference=Option(placeholder(str), _WITH_ANSWER),
+      reference_tokens=Option(placeholder(int), COUNT),  # of the longest such text
       # What a model with a head learns from in each step, beside the policy; None: nothing, it is
       # frozen. verdicts: those of the completions that learn | altered: pairs of a right completion
       # and the same with another answer, which the prompt's verifier rejects. A language model
@@ -537,7 +545,8 @@ def declared():
       # "scorers.NAME"; None: no scores of steps.
       steps=placeholder(str),
       # Verifier that gives each character a number in [0, 1], 1/2 outside of spans, such as
-      # "judge.spans"; None: no scores of spans.
+      # "judge.spans", or scorer of kind probability, as "scorers.NAME", that gives each token one;
+      # None: no scores of spans.
       spans=placeholder(str),
       # Verifier that gives a list with a number in [0, 1] for each item of its verdict, such as the
       # tests of a program (verifiers/items.py); None: there is none.
@@ -715,6 +724,13 @@ def declared():
       # right, and what it leaves possible. Otherwise Monte-Carlo labels of steps of this kind.
       labels=Option(placeholder(str), "rlx.rewards.step_labels:LABELS"),
       merge_steps=False,  # whether a copy of each completion has two of its steps as one
+      # Whether the last token of a completion has its verdict as label beside those of steps, which
+      # end before EOS: the score of the whole, by the same head.
+      add_outcome=False,
+      # Where labels of steps come from: rollouts, sampled after each step | verifier, that of
+      # verifier.steps | consensus, rollouts, without the completions of which verifier.steps names
+      # another first wrong step. Rows that have `values` keep them.
+      labelled_by=choice("rollouts", "verifier", "consensus"),
       # What gives the score: a head for one number | spread: one for a mean and a spread | product:
       # for two probabilities, with labels=both | mixture: `heads` heads and a router of the prompt
       # | yes_no: the model's own head, `yes` against `no` after the completion and `question`.
@@ -722,8 +738,17 @@ def declared():
       heads=Option(2, whole(2, 64)),
       question=placeholder(str),
       yes="Yes", no="No",
+      # A text with {} where the `reference` of a row stands, or the reference answer of completions
+      # that are sampled, between prompt and completion; None: it is not read.
+      reference=Option(placeholder(str), _WITH_ANSWER),
       loss=dict(name="reward_model.bce"),  # of a head
       margins=False,  # whether reward_model.bradley_terry subtracts the rows' `margin`
+      # With labels=both, whether steps without a label of one kind have the probability that a
+      # scorer of verifier.scores gives it: the first that a step is right, the second its value.
+      pseudo_labels=False,
+      # Which pairs of the rows are learned, and which way round, by the scores of verifier.scores:
+      # a function of rlx/evals, such as preferences.keep_agreed; None: all, as they are.
+      curate=dict(name=placeholder(str)),
       step_rollouts=Option(8, GROUP),      # completions sampled after each step for its label
       balanced=False,  # whether right and wrong steps have half of the head's loss each
       # Stops using completions once this many tokens were sampled for their labels; None: no limit.

@@ -106,6 +106,7 @@ def _record(stage, padding):
                                [-1] * 4, [0, 2, 2, 1]]),
       turn_rewards_BT=fill(-1.0, 1.0),
       scores_BE=np.where(learn_B[:, None], draw.uniform(size=(6, 2)), padding),
+      score_spreads_BE=np.where(learn_B[:, None], [[.5, .25]] * 6, padding),
       items_BI=np.where(learn_B[:, None], np.array([[1., .5, 0]] * 3 + [[1., 0, 0]] * 3), padding),
       item_weight_BI=np.where(learn_B[:, None], [[2., -1, 0]] * 6, padding),
       item_veto_BI=np.array([[False, True, False]] * 6),

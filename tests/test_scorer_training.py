@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from rlx import build
-from rlx.io import curves, metrics as io_metrics, tokenizer, weights
+from rlx.build import methods, options as options_lib
+from rlx.io import curves, hf, metrics as io_metrics, tokenizer, weights
 from rlx.loops import prm_sets, stored, train_scorer
 from rlx.models import logps, value
 from rlx.rollouts import padding, trajectories
@@ -162,6 +163,10 @@ def test_a_yes_or_no_scorer_learns_the_log_odds_of_its_answer(folder):
   assert got[0, 0] == pytest.approx(odds[tuple(tokens.encode("a001;0?"))][0], abs=1e-5)
 
 
+def ends_in_six(prompt, text): return float(text.endswith("6"))
+ends_in_six.is_bounded = True
+
+
 def run_file(folder, rows):
   return folder / f"rows{abs(hash(json.dumps(rows)))}.jsonl"
 
@@ -236,6 +241,92 @@ def test_pairs_of_a_file_train_an_implicit_prm_by_dpo(folder):
   assert loss_of(run, state, placed) == pytest.approx(want, rel=1e-4)
 
 
+def test_pairs_are_chosen_and_swapped_by_frozen_scorers(folder, tmp_path, capsys):
+  """As preferences.keep_agreed says of scores by passes over whole rows; margins are strengths."""
+  config, params, tokens = weights.load(folder / "model")
+  heads = {}
+  for i in range(2):
+    own = dataclasses.replace(config, has_head=True, tied_head=True)
+    heads[f"s{i}"] = own, value.init(own, params)
+    heads[f"s{i}"][1]["value"]["w_D1"] = np.random.default_rng(i).normal(
+        size=(own.d_model, 1)).astype(np.float32)
+    hf.save(folder / f"s{i}", *heads[f"s{i}"], tokens)
+  rows = [{name: x for name, x in row.items() if name != "margin"} | dict(rejected=f"7;;{i}")
+          for i, row in enumerate(PAIRS)]
+  c = config_of(folder, rows, "soft_bradley_terry", dict(
+      verifier__scores=("scorers.s0", "scorers.s1"),
+      scorers={name: dict(path=str(folder / name)) for name in heads}),
+                curate=dict(name="preferences.keep_agreed"))
+  run = build.build(c, learns="prm")
+  options = options_lib.read_options(train_scorer.Options, c, curate=methods.bind_curation(c))
+  got, _ = train_scorer.data(run, run.init(), tmp_path, options)
+  read = stored.read(c.train_scorer.rollouts, run.texts)
+  longer = padding.append(run.texts.rollouts([x.prompt for x in read], [x.ids for x in read]), 0)
+  at = np.arange(len(read)), [len(x.ids) for x in read]
+  gap_NM = np.stack([np.asarray(_outputs(x, own, longer, None))[at][:, 0]
+                     for own, x in heads.values()], axis=1).reshape(-1, 2, 2)
+  gap_NM = gap_NM[:, 0] - gap_NM[:, 1]
+  want = []
+  for row, gap_M in zip(rows, gap_NM):
+    if (gap_M > 0).all(): want.append((row["chosen"], row["rejected"], gap_M.mean()))
+    if (gap_M < 0).all(): want.append((row["rejected"], row["chosen"], -gap_M.mean()))
+  swapped = int((gap_NM < 0).all(axis=1).sum())
+  assert 0 < swapped < len(want) < len(rows)
+  said = f"of 8 pairs {swapped} are swapped and {len(rows) - len(want)} left out."
+  assert said in capsys.readouterr().err
+  again = stored.read(tmp_path / "curated.jsonl", run.texts)
+  for found in (got, again):
+    assert [x.row["completion"] for x in found] == [text for *pair, _ in want for text in pair]
+    assert [x.verdict for x in found] == [1, 0] * len(want)
+    np.testing.assert_allclose([x.row["margin"] for x in found[::2]], [m for *_, m in want],
+                               rtol=1e-4)
+  # Of a group with more completions the first best one and the first worst one are the pair, and a
+  # verifier's scores are scores, too.
+  c = config_of(folder, LISTS, "bradley_terry", dict(
+      verifier__scores=("tests.test_scorer_training:ends_in_six",)),
+                curate=dict(name="preferences.favour_feature"))
+  run, by_feature = build.build(c, learns="prm"), methods.bind_curation(c)
+  read = stored.read(c.train_scorer.rollouts, run.texts)
+  got = stored.curate(tmp_path / "x", run, None, read, c.verifier.scores, by_feature)
+  assert [x.row["completion"] for x in got] == [
+      row["completions"][i] for row in LISTS for i in (
+          (2, 0) if row["completions"][0] != "1;6" else (0, 2))]
+  with pytest.raises(ValueError, match="train_scorer.curate: rows with pairs"):
+    stored.curate(tmp_path / "x", run, None, read[1:2], c.verifier.scores, by_feature)
+
+
+def test_labels_that_are_missing_are_those_of_other_models(folder, tmp_path):
+  """DuaShepherd's, each of its kind, at the ends of steps."""
+  config, params, tokens = weights.load(folder / "model")
+  config = dataclasses.replace(config, has_head=True, tied_head=True)
+  params = value.init(config, params)
+  for i in range(2):
+    params["value"]["w_D1"] = np.random.default_rng(i).normal(
+        size=(config.d_model, 1)).astype(np.float32)
+    hf.save(tmp_path / f"s{i}", config, params, tokens)
+  rows = [dict(prompt="a00", completion="1;2;3", verdict=0, label=1),
+          dict(prompt="a01", completion="4;5", verdict=1, values=[.25, 1.])]
+  of = lambda kind: config_of(folder, rows, more=dict(
+      verifier__scores=("scorers.s0", "scorers.s1"), scorers={
+          f"s{i}": dict(path=str(tmp_path / f"s{i}"), kind=kind) for i in range(2)}),
+                              labels="both", head="product", pseudo_labels=True)
+  c = of("probability")
+  run = build.build(c, learns="prm")
+  (first, second), _ = train_scorer.data(run, run.init(), tmp_path, options_lib.read_options(
+      train_scorer.Options, c))
+  longer = padding.append(run.texts.rollouts([x.prompt for x in (first, second)],
+                                             [x.ids for x in (first, second)]), 0)
+  at = run.texts.step_columns([first.ids, second.ids])
+  def probabilities(i, row):
+    _, own, _ = weights.load(tmp_path / f"s{i}")
+    return sigmoid(np.asarray(_outputs(own, config, longer, None))[row, 1:, 0][at[row]])
+  assert first.labels == (1, 0, 0) and second.potentials == (.25, 1)
+  np.testing.assert_allclose(first.potentials, probabilities(1, 0), rtol=1e-4)
+  np.testing.assert_allclose(second.labels, probabilities(0, 1), rtol=1e-4)
+  with pytest.raises(ValueError, match="verifier.scores=.*: two scorers of kind probability"):
+    build.build(of("head"), learns="prm")
+
+
 @pytest.mark.parametrize("head", ["mixture", "yes_no"])
 def test_what_is_written_is_read_as_a_scorer(folder, tmp_path, monkeypatch, head):
   """With adapters; a policy's scores are those of the evaluation."""
@@ -290,6 +381,20 @@ def test_a_head_is_resumed_bit_by_bit_and_the_same_on_eight_devices(folder, tmp_
   with tiny.building(other): train_scorer.train(spread, tmp_path / "mesh")
   jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-4),
                tiny.restored(other, tmp_path / "mesh")[0].prm, state.prm)
+
+
+def test_a_head_goes_on_from_that_of_its_start(folder, tmp_path):
+  config, params, tokens = weights.load(folder / "model")
+  config = dataclasses.replace(config, has_head=True, tied_head=True)
+  params = value.init(config, params)
+  params["value"]["w_D1"] = np.random.default_rng(5).normal(
+      size=(config.d_model, 1)).astype(np.float32)
+  hf.save(tmp_path / "start", config, params, tokens)
+  of = lambda **options: build.build(config_of(
+      folder, LISTS, more=dict(prm__path=str(tmp_path / "start")), **options), learns="prm")
+  tiny.assert_equal_trees(of().init().prm["value"], params["value"])
+  with pytest.raises(ValueError, match="prm.path=.*: a language model; this one has a head"):
+    of(**ASKED)
 
 
 def test_a_scorer_keeps_what_its_own_start_came_with(folder, tmp_path, monkeypatch):

@@ -111,18 +111,53 @@ def test_a_batch_has_the_scores_of_all_kinds_and_of_verifiers(folder):
 def test_scores_of_steps_and_of_tokens(folder):
   """steps.completion reads the scorer of verifier.steps, steps.redistribute the first score."""
   rewards = dict(step=dict(name="steps.completion", kind="mean", coef=1.0),
-                 spread=dict(name="steps.redistribute", coef=1.0))
+                 spread=dict(name="steps.redistribute", coef=1.0),
+                 tokens=dict(name="steps.spans", coef=1.0))
   run = build.build(config_of(folder, ("head", "likely", "ratio"), dict(
       rewards=rewards, advantages=dict(total=dict(name="process.reinforce"), whiten=False),
-      verifier__scores=("scorers.ratio", "scorers.head"), verifier__steps="scorers.likely")))
-  state = run.init()
-  rollouts = stages.rollouts(run, run.prompts.take(8),
-                             [run.texts.tokenizer.encode(t) for t in TEXTS], 8)
+      verifier__scores=("scorers.ratio", "scorers.head"), verifier__steps="scorers.likely",
+      verifier__spans="scorers.likely")))
+  state, tokens = run.init(), run.texts.tokenizer
+  ids = [tokens.encode(t) + [tokens.end_id] * (i % 4 == 3) for i, t in enumerate(TEXTS)]
+  rollouts = stages.rollouts(run, run.prompts.take(8), ids, 8,
+                             np.arange(32, dtype=np.int32) % 4 == 3)
   batch = stages.score(run, state, rollouts, np.float32([1, 0, 0, 1] * 8)).batch
   all_BT, ends_BT = expected(run, state, rollouts), np.asarray(batch.step_ends_BT)
   assert ends_BT.sum(axis=1)[:4].tolist() == [2, 1, 0, 2]
   for field, name in (("step_scores_BT", "likely"), ("prefix_scores_BT", "ratio")):
     np.testing.assert_allclose(getattr(batch, field), np.where(ends_BT, all_BT[name], 0), atol=1e-5)
+  has_text_BT = np.arange(8) < np.array([len(t) for t in TEXTS])[:, None]  # All but EOS.
+  np.testing.assert_allclose(batch.span_scores_BT, np.where(has_text_BT, all_BT["likely"], .5),
+                             atol=1e-5)
+
+
+def test_a_head_reads_the_reference_answer(folder):
+  """Between prompt and completion, of completions and of their steps."""
+  c = config_of(folder, ("head", "likely"), dict(
+      verifier__scores=("scorers.head",), verifier__steps="scorers.likely", rewards=dict(
+          outcome=dict(name="outcome.score", coef=1.0),
+          step=dict(name="steps.completion", kind="mean", coef=1.0)),
+      advantages=dict(total=dict(name="group.rloo"), whiten=False)))
+  for part in c.scorers.values(): part.update(dict(reference="{};", reference_tokens=3))
+  run = build.build(c)
+  state, prompts, tokens = run.init(), run.prompts.take(8), run.texts.tokenizer
+  prompts = [dataclasses.replace(p, answer=str(i)) for i, p in enumerate(prompts)]
+  ids = [tokens.encode(t, add_bos=False) for t in TEXTS]
+  rollouts = stages.rollouts(run, prompts, ids, 8)
+  batch = stages.score(run, state, rollouts, np.float32([1, 0, 0, 1] * 8), prompts).batch
+  asked = [list(run.texts.prompt_ids(p)) for p in prompts]
+  rows = trajectories.pairs(
+      [asked[b // 4] + tokens.encode(f"{b // 4};", add_bos=False) for b in range(32)], ids, tokens,
+      8, 16)
+  head_BT = expected(run, state, rows)["head"]
+  len_B = np.asarray(rollouts.completion_len_B)
+  want_B = np.where(len_B > 0, head_BT[np.arange(32), np.maximum(len_B - 1, 0)], np.nan)
+  np.testing.assert_allclose(batch.scores_B, want_B, atol=1e-5)
+  np.testing.assert_allclose(batch.step_scores_BT, np.where(
+      batch.step_ends_BT, 1 / (1 + np.exp(-head_BT)), 0), atol=1e-5)
+  prompts[3] = dataclasses.replace(prompts[3], answer="12345")
+  with pytest.raises(ValueError, match="scorers.head.reference_tokens=3: .* has 6 tokens"):
+    stages.score(run, state, rollouts, np.float32([1, 0, 0, 1] * 8), prompts)
 
 
 def test_a_saved_head_is_read_again_and_by_no_other_key(folder):
@@ -345,22 +380,25 @@ def test_pairs_of_a_right_completion_and_of_it_with_another_answer(folder):
 # What of a trained model the variant :scorer of a paper's config reads.
 ARMS = dict(pf_ppo="scores_BE", hero="scores_BE", par="scores_BE", lsc="scores_BE",
             pure="step_scores_BT", clip_delta="step_scores_BT", rsbs="step_scores_BT",
-            prof="step_scores_BT", rm_ens="scores_BE", herding="scores_BE", brme="scores_BE",
+            prof="step_scores_BT", rm_ens="scores_BE", herding="scores_BE",
+            brme="scores_BE score_spreads_BE",
             reasonflux="step_scores_BT scores_BE")
-MODELS = dict(lsc=2, rm_ens=5, herding=5, brme=5, reasonflux=2)  # Others: one.
+MODELS = dict(lsc=2, rm_ens=5, herding=5, brme=5)  # Others: one.
 
 
 @pytest.fixture(scope="module", name="trained")
 def written_for_chains(tmp_path_factory):
-  """A small model with a head, with the tokenizer of the policy of the toy."""
+  """A small model with a head, and "spread" with two numbers; the tokenizer of the toy's policy."""
   folder = tmp_path_factory.mktemp("trained")
   tokens = weights.load_tokenizer(pathlib.Path("configs/models/chain"))
   config = transformer.DecoderConfig(
       vocab_size=len(tokens.vocabulary), d_model=16, n_layers=1, n_heads=2, n_kv_heads=2,
       head_dim=8, d_ff=16, has_head=True)
-  params = value.init(config, tiny.draw_decoder(config))
-  params["value"]["w_D1"] = params["embed"]["w_VD"][:1].T
-  hf.save(folder, config, params, tokens)
+  for kind, path in (("plain", folder), ("spread", folder / "spread")):
+    config = dataclasses.replace(config, score_head=kind, outputs=value.count_outputs(kind, 1))
+    params = value.init(config, tiny.draw_decoder(config))
+    params["value"]["w_D1"] = params["embed"]["w_VD"][:config.outputs].T
+    hf.save(path, config, params, tokens)
   return str(folder)
 
 
@@ -368,7 +406,7 @@ def written_for_chains(tmp_path_factory):
 def test_configs_of_papers_take_a_trained_scorer(key, trained):
   c = load.load_config(f"papers/{key}:scorer-smoke")
   assert len(c.scorers) == MODELS.get(key, 1)
-  for part in c.scorers.values(): part.path = trained
+  for part in c.scorers.values(): part.path = trained + "/spread" * (key == "brme")
   run = build.build(c)
   planned = {f.name: f.where for f in run.planned}
   assert all(planned[name] == "model" for name in ARMS[key].split())
@@ -381,6 +419,30 @@ def test_configs_of_papers_take_a_trained_scorer(key, trained):
     score_PG = np.where(batch.lengths_B > 0, batch.scores_BE[:, 0], -np.inf).reshape(-1, 4)
     kept_PG, rows = annotated.batch.learn_PG, np.arange(len(score_PG))
     assert kept_PG[rows, score_PG.argmax(axis=1)].all() and (kept_PG.sum(axis=1) == 2).all()
+
+
+def test_a_head_predicts_the_spread_of_its_score(trained):
+  """That of the last token of a completion, as a pass over whole rows without packing gives it."""
+  c = load.load_config("papers/brme:scorer-smoke")
+  c.verifier.scores = c.verifier.scores[:1]
+  c.scorers = dict(trained1=dict(path=trained, kind="head"))
+  with pytest.raises(ValueError, match="scorers.trained1.path=.*: a scorer with train_scorer.head"):
+    build.build(c)
+  c.scorers.trained1.path = f"{trained}/spread"
+  run = build.build(c)
+  state, prompts = run.init(), run.prompts.take(run.sizes.prompts)
+  texts = ["7;2#2", "3", "", "1;#4"] * (run.sizes.rows // 4)
+  rollouts = stages.rollouts(run, prompts, [run.texts.tokenizer.encode(t) for t in texts], 18)
+  batch = stages.score(run, state, rollouts, np.ones(len(texts), np.float32), prompts).batch
+  longer = padding.append(jax.device_get(rollouts), 0)
+  config = dataclasses.replace(run.passes.models["scorers.trained1"], remat="none")
+  o_BT2 = np.asarray(passes.outputs(state.frozen_models["scorers.trained1"], config, longer, None))
+  len_B = np.asarray(rollouts.completion_len_B)
+  want_B = np.where(len_B > 0, np.log1p(np.exp(o_BT2[np.arange(len(texts)), len_B, 1])) + .001, 0)
+  np.testing.assert_allclose(np.asarray(batch.score_spreads_BE)[:, 0], want_B, atol=1e-5)
+  c.verifier.scores = (*c.verifier.scores, "chain.answer")
+  with pytest.raises(ValueError, match="verifier.scores=.*: scorers of kind head alone, as rewa"):
+    build.build(c)
 
 
 def test_cooper_starts_from_the_policy_with_a_head_of_zeros():
@@ -426,7 +488,15 @@ def test_what_an_ensemble_says_of_a_completion():
      "scorers.asked.question=None: a text"),
     (("asked",), dict(verifier__scores=("scorers.asked",), scorers__asked__yes="YN"),
      "scorers.asked.yes='YN': one token, not 2"),
+    (("ratio",), dict(verifier__scores=("scorers.ratio",), scorers__ratio__reference="{}",
+                      scorers__ratio__reference_tokens=2),
+     "scorers.ratio.reference='{}': None with kind='implicit'"),
+    (("head",), LONE | dict(scorers__head__reference="{}"),
+     "scorers.head.reference_tokens=None: the most tokens of scorers.head.reference"),
+    (("head",), LONE | dict(scorers__head__reference="", scorers__head__reference_tokens=2),
+     "scorers.head.reference='': a text with {} where"),
     (("ratio",), dict(verifier__steps="scorers.ratio"), "verifier.steps=.*a scorer with a head"),
+    (("head",), dict(verifier__spans="scorers.head"), "verifier.spans=.*a scorer of kind probabil"),
     (("head",), LONE | dict(rollouts__filter_groups=dict(name="tests.test_scorers:reads_later")),
      "rollouts.filter_groups.name='tests.test_scorers:reads_later': one that does not read "
      "logps_BT"),

@@ -47,6 +47,17 @@ def test_reads_texts_as_token_ids(run, tmp_path):
                                                  run.texts)) == 40
 
 
+def test_a_reference_stands_between_prompt_and_completion(run, tmp_path):
+  encode, pair = run.texts.tokenizer.encode, dict(prompt="4M7=", chosen="1", rejected="2")
+  plain, _ = stored.read(_file(tmp_path, pair | dict(reference="3")), run.texts)
+  run.texts = dataclasses.replace(run.texts, reference="{};")
+  got = stored.read(_file(tmp_path, pair | dict(reference="3")), run.texts)
+  assert [x.prompt for x in got] == [plain.prompt + encode("3;", add_bos=False)] * 2
+  assert [x.ids for x in got] == [[*encode(text, add_bos=False), 1] for text in "12"]
+  with pytest.raises(ValueError, match=":1: train_scorer.reference='{};': a text `reference`"):
+    stored.read(_file(tmp_path, pair), run.texts)
+
+
 def test_a_dialogue_has_the_text_of_its_tokens(run, tmp_path):
   ids = run.texts.tokenizer.encode("7;2")
   x, = stored.read(_file(tmp_path, dict(prompt_ids=ids, segments=[["action", ids]], verdict=1)),
@@ -143,6 +154,22 @@ def test_a_batch_is_whole_groups_filled_up(run, tmp_path):
   np.testing.assert_array_equal(labels_BT[a, :7], [nan, .25, nan, nan, 1, nan, nan])
   assert np.isnan(labels_BT[a + 2]).all()
   assert np.nansum(labels_BT[3 - a]) == .75
+
+
+def test_the_verdict_is_a_label_beside_those_of_steps(run, tmp_path):
+  """On EOS: the last step of a completion that is cut ends in its last token."""
+  groups = [stored.add_labels(stored.read(_file(tmp_path, row), run.texts), run.texts, "soft")
+            for row in (_row("7;2#2", 0, values=[.25, 1.]),
+                        _row("3#3", None, values=[.75]),
+                        _row("7;2#2", 0, finish="length", values=[.5, .75]))]
+  _, _, columns = stored.batch(groups[:2], 0, run, add_outcome=True)
+  labels_BT = columns["labels_BT"][:, :6]
+  first = np.array([nan, .25, nan, nan, 1, 0])
+  a = int(not np.array_equal(labels_BT[0], first, equal_nan=True))
+  np.testing.assert_array_equal(labels_BT[[3 * a, 3 * (1 - a)]],
+                                [first, [nan, nan, .75, nan, nan, nan]])
+  _, _, columns = stored.batch(groups[2:], 0, run, add_outcome=True)
+  np.testing.assert_array_equal(columns["labels_BT"][0, :6], [nan, .5, nan, nan, .75, nan])
 
 
 def test_an_epoch_has_every_group_once_in_an_order_of_its_own(run, tmp_path):

@@ -9,12 +9,14 @@ import pytest
 
 from configs.papers import implicit_prm
 from rlx import build
+from rlx.build import load, options as options_lib
 from rlx.core import records, rng
 from rlx.evals import best_of_n
 from rlx.io import curves, metrics as io_metrics, weights
 from rlx.loops import prm_sets, rl, stored, train_scorer
 from rlx.stages import host_fields
 from rlx.tools import evaluate
+from rlx.verifiers import chain
 from tests import stages, tiny
 
 
@@ -196,7 +198,53 @@ def test_balanced_classes_have_half_of_the_loss_each(implicit):
       (.5 - labels).sum(), rel=1e-5)
 
 
+def test_labels_of_steps_by_a_panel_of_judges_and_by_consensus(implicit, tmp_path):
+  """papers/aurora and papers/prm_lessons; of the toy the judge says what chain.steps does."""
+  workdir, _, _, state = implicit
+  rows = [json.loads(line) for line in (workdir / "rollouts.jsonl").read_text().splitlines()][:16]
+
+  def labels_of(key, name, rows):
+    path = tmp_path / f"{name}.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    c = load.load_config(f"papers/{key}:smoke")
+    c.prompts.options.size = 256
+    c.train_scorer.rollouts, c.train_scorer.held_out = str(path), str(workdir / "held_out.jsonl")
+    (folder := tmp_path / name).mkdir()
+    run = build.build(c, learns="prm")
+    found, _ = train_scorer.data(run, state, folder, options_lib.read_options(
+        train_scorer.Options, c))
+    right = [[float(x) for x in chain.steps(p, row["completion"])]
+             for p, row in zip(run.prompts.by_id([row["group"] for row in rows]), rows)]
+    run.close()
+    return {(x.group, x.row["completion"]): x.labels for x in found}, right
+
+  got, right = labels_of("aurora", "panel", rows)
+  known = {(row["group"], row["completion"]): tuple(np.cumprod(steps))
+           for row, steps in zip(rows, right) if len(steps) == row["completion"].count(";") + 1}
+  assert got == known and len({y for ys in got.values() for y in ys}) == 2
+  # Values that agree with the judge, that are of another first step, and unknown ones.
+  first = [next((j for j, x in enumerate(steps) if not x), -1) for steps in right]
+  i, wrong = next((i, e) for i, e in enumerate(first) if 0 < e < len(right[i]) - 1)
+  n = len(right[i])
+  moved = [[float(j < wrong) for j in range(n)], [float(j <= wrong) for j in range(n)],
+           [None] + [1.0] * (n - 1)]
+  got, _ = labels_of("prm_lessons", "agreed", [dict(rows[i], values=v) for v in moved])
+  assert list(got.values()) == [tuple(moved[0])]
+
+
 @pytest.mark.parametrize("changes, message", [
+    (dict(train_scorer__reference="{}"),
+     "train_scorer.reference='{}': None without train_scorer.labels"),
+    (dict(train_scorer__labels="hard", train_scorer__labelled_by="verifier"),
+     "verifier.steps=None: a verifier of steps, such as judge.steps, with train_scorer.labelled"),
+    (dict(train_scorer__labels="outcome", train_scorer__labelled_by="consensus"),
+     "train_scorer.labelled_by='consensus': rollouts with train_scorer.labels='outcome'"),
+    (dict(train_scorer__labels="outcome", train_scorer__add_outcome=True),
+     "train_scorer.add_outcome=True: False with train_scorer.labels='outcome'"),
+    (dict(train_scorer__labels="outcome", train_scorer__curate=dict(name="preferences.keep_best")),
+     "verifier.scores=.*: scorers and verifiers, none of kind yes_no, with train_scorer.curate.na"),
+    (dict(train_scorer__labels="hard", train_scorer__curate=dict(name="preferences.keep_best")),
+     "train_scorer.curate.name='preferences.keep_best': None with train_scorer.labels='hard'"),
     (dict(prm__order="none"), "prm.order='none': single, double or reverse"),
     (dict(train_scorer__labels="firm"), "train_scorer.labels='firm': one of \\('hard'"),
     (dict(train_scorer__balanced=True),

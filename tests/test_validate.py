@@ -12,8 +12,9 @@ from tests import tiny
 from tests.prompts import test_datasets
 from tests.verifiers import sandbox
 
-# Prompts of the sets' fixtures without a reference solution.
-UNKNOWN = dict(code_contests=1, eurus_2_rl=2, livecodebench=2)
+# Prompts of the sets' fixtures without a reference solution; judge.chat, which segments asks, has
+# none to state.
+UNKNOWN = dict(code_contests=1, eurus_2_rl=2, livecodebench=2, segments=6)
 
 
 def unsure(prompt, text):

@@ -27,6 +27,8 @@ PARTS = {
     "rubric": (dict(name="right answer", weight=1.0, verifier="chain.answer"),
                dict(name="right steps", weight=0.7, verifier="chain.step_share"),
                dict(name="form", weight=0.3, verifier="chain.form")),
+    # Of the alphabet of the toy, with its most tokens: one digit of an answer.
+    "reference before a completion": ("{}=", 18),
     "demonstration": dict(name="chain.trace", wrong_rate=0.0),
     # An operation that does not occur in the chains, with its log-prob at the start, -9.7 +- 1.2.
     "token without use, with its log-prob": ("*", -9.7),

@@ -56,7 +56,7 @@ PIECE = 15 * 2**20  # Bytes of a file of the compilation cache.
 SHORTEST = 20  # Seconds below which no case starts.
 LISTED = 0.2  # Seconds of compilation from which on a program is named.
 SMALL = dict(random="tiny", prompt_len=8, new=8, batch=4, micro=2, prompts=2, group=2, chunk=4,
-             attention="blocks", tried=1)
+             attention="blocks")
 SHORT = dict(prompt_len=256, new=512)
 
 # Sets of XLA's flags whose runs are compared.
@@ -402,7 +402,8 @@ def machine():
 def cases(args, part):
   """The options of a part's cases."""
   if not args.small: return CASES[part][1]
-  small = [{k: SMALL.get(k, v) for k, v in case.items()} for case in CASES[part][1]]
+  least = SMALL | dict(tried=1)
+  small = [{k: least.get(k, v) for k, v in case.items()} for case in CASES[part][1]]
   return [case for i, case in enumerate(small) if case not in small[:i]]
 
 

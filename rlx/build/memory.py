@@ -150,7 +150,8 @@ def estimate_bytes(run: run_lib.Run, state: records.TrainState) -> dict[str, int
     return 64 * rows * width + bytes_fn(
         config, part, width, part * t, gathered=mesh["fsdp"] > 1, **more)
   # A reference answer, or a question of a scorer, may follow a completion of full length.
-  more = max([sizes.axes["M"], *(1 + len(x.question_ids) for x in o.scorers.values())])
+  more = max([sizes.axes["M"], *(1 + len(x.question_ids) + x.reference_tokens
+                                 for x in o.scorers.values())])
   stages = {_SCORING: max(
       stage_bytes(size.forward_bytes, config, batch, o.parts, width=width + more)
       + 64 * (scored - batch) * (width + more)
@@ -351,7 +352,9 @@ def _trace_scorers(run: run_lib.Run, state: records.TrainState) -> Iterator[Prog
   o, sizes = run.passes, run.sizes
   for name, scorer in o.scorers.items():
     x, t, config = sizes.prompt_tokens, sizes.completion_tokens, o.models[name]
-    if scorer.has_head: t, fn = t + 1, passes_lib.compile_values(config, o.parts, o.shards)
+    if scorer.has_head:
+      x, t = x + scorer.reference_tokens, t + 1
+      fn = passes_lib.compile_values(config, o.parts, o.shards)
     elif scorer.kind == "yes_no":
       x, t = x + t + len(scorer.question_ids), 1
       fn = passes_lib.compile_logps(config, 1.0, o.parts, o.shards, (("all",),), False)

@@ -62,7 +62,8 @@ def _find_scored(c: keys.Config) -> frozenset[str]:
   return frozenset([
       *["scores_BE"] * any(map(is_scorer, scores)),
       *["prefix_scores_BT"] * any(map(is_scorer, scores[:1])),
-      *["step_scores_BT"] * is_scorer(c.verifier.steps)])
+      *["step_scores_BT"] * is_scorer(c.verifier.steps),
+      *["span_scores_BT"] * is_scorer(c.verifier.spans)])
 
 
 def list_trained(c: keys.Config) -> list[str]:
@@ -93,6 +94,16 @@ def bind_schedule(key: str, peak: float, section: Mapping) -> schedule.Schedule:
     return schedule.Schedule(peak, **{k: section[k] for k in schedule.OPTIONS if k in section})
   except ValueError as e:
     raise ValueError(f"{key}.{e}") from None
+
+
+def bind_curation(c: keys.Config) -> resolve.UserFunction | None:
+  """The function of train_scorer.curate: (chosen_NM, rejected_NM) -> keep_N; None: there is none.
+
+  Raises:
+    ValueError: as `resolve.bind`.
+  """
+  if c.train_scorer.curate.name is None: return None
+  return resolve.bind("evals", c.train_scorer.curate, "train_scorer.curate", n_given=2)
 
 
 def _anneal(c: keys.Config) -> methods_lib.Anneal:

@@ -48,7 +48,12 @@ def load_models(c: keys.Config, methods: methods_lib.Methods, mesh: jax.sharding
           f"{name}.path={path!r}: its table has {own_config.vocab_size} rows, that of "
           f"model.path={c.model.path!r} {config.vocab_size}; {_DRAWN_ONLY[name]} compares drawn "
           "tokens only, which both have.")
-    if host_fields.is_scorer(name): check_scorer(c, name, own_config, own_tokenizer, tokenizer)
+    if host_fields.is_scorer(name):
+      check_scorer(c, name, own_config, own_tokenizer, tokenizer)
+      if name in c.verifier.scores and own_config.score_head != "spread" and (
+          readers := methods.find_readers("score_spreads_BE")):
+        raise ValueError(f"{name}.path={path!r}: a scorer with train_scorer.head=spread, whose "
+                         f"spread {readers[0]} reads; its head is {own_config.score_head}.")
     models[name] = adapted(own_config, path), own
   models |= load_judges(c, mesh, shapes)
   if c.train_scorer.labels is not None and c.train_scorer.head != "yes_no":
@@ -100,7 +105,9 @@ def scorers_of(c: keys.Config, tokenizer: tokenizer_io.Tokenizer) -> dict[str, p
     ValueError: an answer of one of kind yes_no is not one token.
   """
   return {f"scorers.{name}": _ask(part, f"scorers.{name}", tokenizer) if part.kind == "yes_no" else
-          passes_lib.Scorer(part.kind) for name, part in read_scorers(c).items()}
+          passes_lib.Scorer(part.kind, reference=part.reference,
+                            reference_tokens=part.reference_tokens or 0)
+          for name, part in read_scorers(c).items()}
 
 
 def find_asked_scorer(c: keys.Config,
@@ -127,6 +134,14 @@ def check_question(name: str, part: keys.Config) -> None:
     raise ValueError(f"scorers.{name}.question={part.question!r}: " + (
         "a text, which asks whether the completion is right, with kind='yes_no'."
         if part.question is None else f"None with kind={part.kind!r}; yes_no asks it."))
+  if (part.reference is None) != (part.reference_tokens is None):
+    raise ValueError(f"scorers.{name}.reference_tokens={part.reference_tokens!r}: " + (
+        f"None without scorers.{name}.reference." if part.reference is None else
+        f"the most tokens of scorers.{name}.reference with the answer in it."))
+  if part.reference is not None and (part.kind not in ("head", "probability")
+                                     or part.online.labels is not None):
+    raise ValueError(f"scorers.{name}.reference={part.reference!r}: None with kind={part.kind!r} "
+                     "or with online.labels; a head that is frozen reads it.")
 
 
 def check_scorer(c: keys.Config, section: str, config: transformer.DecoderConfig,
@@ -260,9 +275,12 @@ def load_model(c: keys.Config, path: str | None, shapes: bool = False,
     config, params, tokenizer = weights.load(path, dtype=c.model.param_dtype, shapes=shapes)
   except ValueError as e:
     raise ValueError(str(e).replace("model.path=", f"{key}=", 1)) from None
-  if config.has_head and not key.startswith(("scorers.", "value.")):
+  learns_scores = (key == "prm.path" and c.train_scorer.labels is not None
+                   and c.train_scorer.head != "yes_no")  # Which go on from those of its head.
+  if config.has_head and not key.startswith(("scorers.", "value.")) and not learns_scores:
     raise ValueError(f"{key}={path!r}: a language model; this one has a head for scores and none "
-                     "for tokens, and can be named by scorers.NAME.path or value.path.")
+                     "for tokens, and can be named by scorers.NAME.path or value.path, and by "
+                     "prm.path where train_scorer.labels trains a head.")
   if parts is None:
     limits = build_prompts.list_limits(c)
     longest = max(limits, key=lambda key: limits[key])

@@ -135,7 +135,8 @@ def verifiers(c: keys.Config) -> dict[str, str]:
       *((f"eval.sets.{name}.verifier", filter(None, [build_prompts.find_verifier(c, name)]))
         for name in c.eval.sets),
       ("verifier.scores", own), ("verifier.step_rewards", c.verifier.step_rewards),
-      ("verifier.steps", steps), ("verifier.spans", filter(None, [c.verifier.spans])),
+      ("verifier.steps", steps), ("verifier.spans", [
+          x for x in (c.verifier.spans,) if x is not None and not host_fields.is_scorer(x)]),
       ("verifier.by_item", filter(None, [c.verifier.by_item])),
       ("eval.prm_sets", sets)) for path in paths}
 
@@ -328,7 +329,8 @@ def _check_scorers(c: keys.Config, methods: methods_lib.Methods) -> None:
   """Refuses scorers that are missing, or read by nothing, or that cannot give what is asked."""
   scorers = build_models.read_scorers(c)
   named = [("verifier.scores", path) for path in c.verifier.scores]
-  named = [(key, path) for key, path in (*named, ("verifier.steps", c.verifier.steps))
+  named = [(key, path) for key, path in (*named, ("verifier.steps", c.verifier.steps),
+                                         ("verifier.spans", c.verifier.spans))
            if host_fields.is_scorer(path)]
   for key, path in named:
     name = path.partition(".")[2]
@@ -336,6 +338,9 @@ def _check_scorers(c: keys.Config, methods: methods_lib.Methods) -> None:
       _refuse(c, key, f"there is no {path}; set {path}.path, or name one of {sorted(scorers)}")
     if key == "verifier.steps" and scorers[name].kind not in ("head", "probability"):
       _refuse(c, key, f"a scorer with a head; {path}.kind={scorers[name].kind!r} is of completions")
+    if key == "verifier.spans" and scorers[name].kind != "probability":
+      _refuse(c, key, "a scorer of kind probability, whose scores of tokens are between 0 and 1, "
+              f"not {path}.kind={scorers[name].kind!r}")
   for name, part in scorers.items():
     if f"scorers.{name}" not in (path for _, path in named):
       raise ValueError(f"scorers.{name}: verifier.scores and verifier.steps do not name it; drop "
@@ -347,6 +352,11 @@ def _check_scorers(c: keys.Config, methods: methods_lib.Methods) -> None:
     if not host_fields.is_scorer(first):
       _refuse(c, "verifier.scores",
               f"a scorer first, as {readers[0]} reads its score of each token")
+  others = [path for path in c.verifier.scores if not host_fields.is_scorer(path)
+            or scorers[path.partition(".")[2]].kind != "head"]
+  if others and (readers := methods.find_readers("score_spreads_BE")):
+    _refuse(c, "verifier.scores", f"scorers of kind head alone, as {readers[0]} reads their "
+            "spreads")
   if (scorers and "token_scores_BT" in [f.name for f in plan_lib.plan_fields(c, methods)]
       and scorers[c.verifier.scores[0].partition(".")[2]].kind == "yes_no"):
     _refuse(c, "verifier.scores", "a scorer of another kind than yes_no first, as scores of parts "
@@ -399,7 +409,9 @@ def _check_steps(c: keys.Config, methods: methods_lib.Methods) -> None:
   if c.train_scorer.labels is None:
     _require_off(c, "without train_scorer.labels", {
         "train_scorer.balanced": False, "train_scorer.head": "plain", "train_scorer.margins": False,
-        "train_scorer.merge_steps": False, "train_scorer.loss.name": "reward_model.bce"})
+        "train_scorer.merge_steps": False, "train_scorer.add_outcome": False,
+        "train_scorer.labelled_by": "rollouts", "train_scorer.reference": None,
+        "train_scorer.loss.name": "reward_model.bce"})
   _check_head(c)
   if c.rollouts.step_separator is not None: return
   needing = [f"{key}={path!r}" for path, key in verifiers(c).items()
@@ -449,6 +461,41 @@ def _check_head(c: keys.Config) -> None:
   if part.merge_steps and part.labels not in ("until_first_zero", "relative"):
     _refuse(c, "train_scorer.merge_steps", f"False with train_scorer.labels={part.labels!r}: the "
             "labels of later steps do not depend on earlier ones")
+  _check_curation(c)
+  if part.pseudo_labels:
+    scorers = build_models.read_scorers(c)
+    if part.labels != "both":
+      _refuse(c, "train_scorer.pseudo_labels", f"False with train_scorer.labels={part.labels!r}")
+    if len(c.verifier.scores) != 2 or not all(
+        host_fields.is_scorer(path) and scorers[path.partition(".")[2]].kind == "probability"
+        for path in c.verifier.scores):
+      _refuse(c, "verifier.scores", "two scorers of kind probability, of steps that are right and "
+              "of their values, with train_scorer.pseudo_labels=True")
+  is_of_values = part.labels in step_labels.KINDS
+  if part.add_outcome and not is_of_values:
+    _refuse(c, "train_scorer.add_outcome", f"False with train_scorer.labels={part.labels!r}: it is "
+            "added to labels of steps")
+  if part.labelled_by == "rollouts": return
+  if not is_of_values or part.labels == "relative" and part.labelled_by == "verifier":
+    _refuse(c, "train_scorer.labelled_by", f"rollouts with train_scorer.labels={part.labels!r}")
+  if c.verifier.steps is None or host_fields.is_scorer(c.verifier.steps):
+    _refuse(c, "verifier.steps", "a verifier of steps, such as judge.steps, with "
+            f"train_scorer.labelled_by={part.labelled_by!r}")
+
+
+def _check_curation(c: keys.Config) -> None:
+  """Refuses a choice of pairs without scorers, or where none are learned."""
+  if c.train_scorer.curate.name is None: return
+  build_methods.bind_curation(c)
+  if c.train_scorer.labels != "outcome":
+    _refuse(c, "train_scorer.curate.name", f"None with train_scorer.labels="
+            f"{c.train_scorer.labels!r}; it chooses pairs of whole completions")
+  scorers = build_models.read_scorers(c)
+  if not c.verifier.scores or any(
+      host_fields.is_scorer(path) and scorers[path.partition(".")[2]].kind == "yes_no"
+      for path in c.verifier.scores):
+    _refuse(c, "verifier.scores", "scorers and verifiers, none of kind yes_no, with "
+            f"train_scorer.curate.name={c.train_scorer.curate.name!r}")
 
 
 def _check_value_model(c: keys.Config, methods: methods_lib.Methods) -> None:

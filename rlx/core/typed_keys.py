@@ -419,14 +419,25 @@ Keys = TypedDict("Keys", {
     # answer stands, when the policy itself is the teacher (implicit.hinted).
     "teacher.hint": str | None,
     "teacher.path": str | None,
+    # Whether the last token of a completion has its verdict as label beside those of steps, which
+    # end before EOS: the score of the whole, by the same head.
+    "train_scorer.add_outcome": bool,
     # whether right and wrong steps have half of the head's loss each
     "train_scorer.balanced": bool,
+    # Which pairs of the rows are learned, and which way round, by the scores of verifier.scores:
+    # a function of rlx/evals, such as preferences.keep_agreed; None: all, as they are.
+    "train_scorer.curate": Function | dict[str, Any],
+    "train_scorer.curate.name": Function | None,
     # What gives the score: a head for one number | spread: one for a mean and a spread | product:
     # for two probabilities, with labels=both | mixture: `heads` heads and a router of the prompt
     # | yes_no: the model's own head, `yes` against `no` after the completion and `question`.
     "train_scorer.head": Literal["plain", "spread", "product", "mixture", "yes_no"],
     "train_scorer.heads": int,
     "train_scorer.held_out": str | None,
+    # Where labels of steps come from: rollouts, sampled after each step | verifier, that of
+    # verifier.steps | consensus, rollouts, without the completions of which verifier.steps names
+    # another first wrong step. Rows that have `values` keep them.
+    "train_scorer.labelled_by": Literal["rollouts", "verifier", "consensus"],
     # None: an implicit PRM, trained on verdicts. outcome: a model with a head, which learns the
     # verdict, or the order of the verdicts of a group, at the last token. prefixes: at each token
     # the share of right completions among those of the group that begin so. spans: labels of
@@ -446,7 +457,13 @@ Keys = TypedDict("Keys", {
     "train_scorer.no": str,
     # training prompts to sample where no file is given
     "train_scorer.prompts": int,
+    # With labels=both, whether steps without a label of one kind have the probability that a
+    # scorer of verifier.scores gives it: the first that a step is right, the second its value.
+    "train_scorer.pseudo_labels": bool,
     "train_scorer.question": str | None,
+    # A text with {} where the `reference` of a row stands, or the reference answer of completions
+    # that are sampled, between prompt and completion; None: it is not read.
+    "train_scorer.reference": str | None,
     # JSONL files of {"prompt" or "question", "completion", "verdict", "group"}, or NAME:FILE of a
     # published set (docs/data.md), for training and for evaluation (held_out); None: completions
     # are sampled into the workdir.
@@ -557,7 +574,8 @@ Keys = TypedDict("Keys", {
     # The quantile of an ensemble of these scores that low_scores_B is, interpolated linearly.
     "verifier.scores_quantile": float,
     # Verifier that gives each character a number in [0, 1], 1/2 outside of spans, such as
-    # "judge.spans"; None: no scores of spans.
+    # "judge.spans", or scorer of kind probability, as "scorers.NAME", that gives each token one;
+    # None: no scores of spans.
     "verifier.spans": str | None,
     # Functions that give each reasoning step a reward on any scale, for the reward steps.given.
     "verifier.step_rewards": Sequence[str],

@@ -63,3 +63,40 @@ def fit(kl_K: npt.ArrayLike, gold_K: npt.ArrayLike, method: Method = "rl") -> di
   else: peak = math.exp(min(2 * (alpha / beta - 1), 700.0))
   return dict(alpha=float(alpha), beta=float(beta), peak_kl=float(peak),
               error=float(np.sqrt(np.mean((terms_K2 @ [alpha, beta] - gain_K) ** 2))))
+
+
+def compare_scorers(accuracy_K: npt.ArrayLike, gold_K: npt.ArrayLike) -> dict[str, float]:
+  """At which accuracy of the reward model policies are best, over runs against K of them.
+
+    best = argmax_k gold_k,   loss = gold_best - gold_(the most accurate)
+
+  loss > 0 says that a less accurate reward model trained a better policy.
+
+  Source: The Accuracy Paradox in RLHF, Chen et al. 2024, arXiv:2410.06554. Differs from the paper:
+  it shows the curve; these numbers of it are ours.
+
+  Args:
+    accuracy_K: of the reward models on held-out pairs; of equal ones the first counts.
+    gold_K: gold score of the policy after RL against each; NaN excludes a run.
+  Returns:
+    dict(accuracy, gold, loss, rank_correlation): accuracy and gold of the best run, and Spearman's
+    rank correlation of the two, NaN with fewer than two runs or if one of them does not vary.
+  Raises:
+    ValueError: the lists differ in length, or no run is known.
+  Example:
+    >>> found = overoptimization.compare_scorers([.6, .7, .8, .9], [.3, .5, .4, .2])
+    >>> {name: round(x, 2) for name, x in found.items()}
+    {'accuracy': 0.7, 'gold': 0.5, 'loss': 0.3, 'rank_correlation': -0.4}
+  """
+  a_K, g_K = np.asarray(accuracy_K, float), np.asarray(gold_K, float)
+  if a_K.shape != g_K.shape or a_K.ndim != 1:
+    raise ValueError(f"accuracy_K {a_K.shape}, gold_K {g_K.shape}: one of each for a run.")
+  known_K = ~np.isnan(a_K + g_K)
+  a_K, g_K = a_K[known_K], g_K[known_K]
+  if not len(g_K): raise ValueError("gold_K: no run has both numbers.")
+  ranks = [(np.searchsorted(np.sort(x), x) + np.searchsorted(np.sort(x), x, "right")) / 2
+           for x in (a_K, g_K)]  # Equal ones share the mean of their ranks.
+  varies = all(np.ptp(x) > 0 for x in ranks)
+  best, last = int(g_K.argmax()), int(a_K.argmax())
+  return dict(accuracy=float(a_K[best]), gold=float(g_K[best]), loss=float(g_K[best] - g_K[last]),
+              rank_correlation=float(np.corrcoef(*ranks)[0, 1]) if varies else math.nan)

@@ -12,6 +12,7 @@ A row of a file is one completion:
   sampled     number of tokens sampled for the row, including those sampled for `values` and `start`
   label       index of the first wrong step, -1 if all are right; for evaluation, and read by
               train_scorer.labels=both
+  reference   what train_scorer.reference puts between prompt and completion
   margin      by how much it is better than a completion of margin 0, in units of the score
   spans       [start, end, label] of parts of the text; read by train_scorer.labels=spans
   segments    of an episode, in place of the completion: ["action" or "observation", token ids];
@@ -26,6 +27,7 @@ all rows nothing is sampled.
 """
 import collections
 from collections.abc import Iterator, Sequence
+import contextlib
 import dataclasses
 import json
 import math
@@ -39,14 +41,14 @@ import numpy as np
 
 from rlx import build
 from rlx.core import prefixes, ranges, records, rng
-from rlx.evals import best_of_n
+from rlx.evals import best_of_n, preferences
 from rlx.io import rows as io_rows
 from rlx.learner import hosts, sharding
 from rlx.loops import prm_sets
 from rlx.prompts import columns as columns_lib, scored_sets
 from rlx.rewards import step_labels
 from rlx.rollouts import padding, trajectories
-from rlx.stages import host_fields, texts as texts_lib
+from rlx.stages import host_fields, passes as passes_lib, texts as texts_lib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +88,8 @@ def sample(path: str | os.PathLike, run: build.Run, state: records.TrainState,
         run, verifier, asked, texts, outcome_B, rollouts.finish_B)
     sampled_B = rollouts.action_BT.sum(axis=1)
     rows = [dict(prompt=run.texts.prompt(p), completion=t, verdict=_number(o), group=p.id,
-                 finish=records.FINISH[int(f)], sampled=int(n), label=_number(error))
+                 finish=records.FINISH[int(f)], sampled=int(n), label=_number(error),
+                 **({} if run.texts.reference is None else dict(reference=p.answer)))
             for p, t, o, f, n, error in zip(
                 asked, texts, outcome_B, rollouts.finish_B, sampled_B, label_B)]
     if rollouts.turn_BT is not None:  # The tokens of an episode are kept as they are.
@@ -163,13 +166,63 @@ def label(path: str | os.PathLike, run: build.Run, state: records.TrainState,
     run.pool.check(run.annotate.max_error_rate)
     return wins_PG, rollouts.completion_len_B.reshape(-1, k).sum(axis=1)
 
+  prompts = _find_prompts(run, completions)
+  _complete(path, len(completions), size, make)
+
+
+def judge(path: str | os.PathLike, run: build.Run, completions: list[Completion],
+          verifier: str) -> None:
+  """Writes the rows of completions with `judged`, what a verifier of steps says of each step.
+
+  Rows without `values` get them as values, too. Null is unknown, as where there are more or fewer
+  verdicts than steps. An incomplete file is completed.
+
+  Source: labels by the votes of several judge prompts, Tan et al. 2025, arXiv:2502.11520 (AURORA);
+  by a language model, Zhang et al. 2025, arXiv:2501.07301. Differs from the papers: nothing known.
+
+  Raises:
+    ValueError: as `label`.
+  """
+  prompts = _find_prompts(run, completions)
+
+  def make(start: int, stop: int) -> list[dict]:
+    part = completions[start:stop]
+    lists = run.outcomes.verifiers.lists(
+        verifier, prompts[start:stop], [x.row["completion"] for x in part])
+    run.pool.check(run.annotate.max_error_rate)
+    rows = []
+    for x, columns, given in zip(part, run.texts.step_columns([x.ids for x in part]), lists):
+      n = max(len(columns), 1)
+      given = given if isinstance(given, list) else [given] * n
+      judged = [*map(_number, given)] if len(given) == n else [None] * n
+      rows.append(dict(values=judged) | x.row | dict(judged=judged))
+    return rows
+
+  _complete(path, len(completions), run.sizes.rows, make)
+
+
+def keep_agreed(completions: list[Completion]) -> list[Completion]:
+  """The Completions whose `values` and `judged` have the same first wrong step, or none.
+
+  A value above 0 is a right step, and a verdict of 1/2 and more; rows with unknown ones are left
+  out. Source: consensus filtering, Zhang et al. 2025, arXiv:2501.07301.
+  """
+  known = [x for x in completions if None not in (*x.row["values"], *x.row["judged"])]
+  values_BJ, judged_BJ = (best_of_n.pad([x.row[name] for x in known])
+                          for name in ("values", "judged"))
+  keep_B = step_labels.consensus(jnp.asarray(values_BJ > 0, jnp.float32), jnp.asarray(judged_BJ),
+                                 jnp.asarray(~np.isnan(values_BJ)))
+  return [x for x, keep in zip(known, np.asarray(keep_B)) if keep]
+
+
+def _find_prompts(run: build.Run, completions: list[Completion]) -> list[records.Prompt]:
+  """The training prompt of each completion, which names its verifier."""
   assert run.prompts is not None
   try:
-    prompts = run.prompts.by_id([x.group for x in completions])
+    return run.prompts.by_id([x.group for x in completions])
   except ValueError as e:
     raise ValueError("train_scorer.labels: the group of a completion "
                      f"must be the id of its prompt, which names the verifier; {e}") from None
-  _complete(path, len(completions), size, make)
 
 
 def read(path: str | os.PathLike, texts: texts_lib.Texts) -> list[Completion]:
@@ -253,6 +306,12 @@ def _encode(row: dict, where: str, texts: texts_lib.Texts
     segments = [(kind, ids) for kind, ids in row["segments"]]
   else:
     prompt_ids, ids = texts.tokenizer.pair(str(prompt), row["completion"])
+    if texts.reference is not None:
+      if not isinstance(row.get("reference"), str):
+        raise ValueError(f"{where}: train_scorer.reference={texts.reference!r}: a text "
+                         "`reference`.")
+      prompt_ids = prompt_ids + texts.tokenizer.encode(
+          texts.reference.replace("{}", row["reference"]), add_bos=False)
     if row.get("finish", "eos") == "eos": ids.append(texts.tokenizer.end_id)
     segments = [("action", ids)]
   return texts.tokenizer.decode(prompt_ids) if prompt is None else prompt, prompt_ids, segments
@@ -328,6 +387,101 @@ def _is_list_of_segments(x: Any) -> bool:
     return False
 
 
+def curate(path: str | os.PathLike, run: build.Run, state: records.TrainState,
+           completions: list[Completion], names: Sequence[str], choose: Callable
+           ) -> list[Completion]:
+  """The Completions of the pairs that `choose` keeps or swaps, by scores.
+
+  The pair of a group is its first completion of the highest verdict and its first of the lowest;
+  a group of one verdict has none. The `margin` of a pair is by how much the scores prefer the
+  better one, in the mean, where rows have none. Pairs are written as such, and a line on stderr
+  says how many were swapped and left out.
+
+  Args:
+    names: of frozen scorers, "scorers.NAME", and of verifiers.
+    choose: (chosen_NM, rejected_NM) -> keep_N: 1, -1 swaps, 0 leaves out.
+  Raises:
+    ValueError: there is no pair, or none is left.
+  """
+  known = [x for x in completions if not math.isnan(x.verdict)]
+  ranked = [sorted(group, key=lambda x: -x.verdict) for group in group_completions(known)]
+  groups = [(group[0], next(x for x in group if x.verdict == group[-1].verdict))
+            for group in ranked if group[0].verdict > group[-1].verdict]
+  if not groups:
+    raise ValueError("train_scorer.curate: rows with pairs, two completions of a group of which "
+                     "one has a higher verdict; there is none.")
+  scores_NM = _score(run, state, [x for group in groups for x in group], names)
+  chosen_NM, rejected_NM = scores_NM[::2], scores_NM[1::2]
+  keep_N = np.asarray(choose(chosen_NM, rejected_NM))
+  strength_N = keep_N * preferences.measure_strength(chosen_NM, rejected_NM)
+  kept, rows = [], []
+  for group, keep, strength in zip(groups, keep_N, strength_N):
+    if not keep: continue
+    margin = group[0].row.get("margin", float(strength))
+    pair = [dataclasses.replace(x, verdict=verdict, row=x.row | dict(
+        verdict=verdict, margin=margin * verdict))
+            for x, verdict in zip(group[::int(keep)], (1.0, 0.0))]
+    kept += pair
+    better, worse = (x.row for x in pair)
+    rows.append({name: better[name] for name in ("prompt", "question") if name in better} | dict(
+        chosen=better["completion"], rejected=worse["completion"], margin=margin))
+  print(f"rlx: train_scorer.curate: of {len(groups)} pairs {sum(keep_N < 0)} are swapped and "
+        f"{sum(keep_N == 0)} left out.", file=sys.stderr)
+  if not kept: raise ValueError("train_scorer.curate: no pair is left.")
+  pathlib.Path(path).write_text("".join(json.dumps(row) + "\n" for row in rows))
+  return kept
+
+
+def fill_labels(run: build.Run, state: records.TrainState, completions: list[Completion],
+                names: Sequence[str]) -> list[Completion]:
+  """The Completions with labels of both kinds for each step: `rights` where they have no `label`,
+  and `values`, by two frozen scorers that give probabilities.
+
+  Source: pseudo labels of DuaShepherd, Wu et al. 2025, arXiv:2506.17533 (from memory, unverified).
+  """
+  filled = []
+  for rows in padding.batches(completions, run.sizes.rows):
+    for x, columns_J, scores_TM in zip(rows, run.texts.step_columns([x.ids for x in rows]),
+                                       _score_tokens(run, state, rows, names)):
+      right_J, value_J = scores_TM[columns_J].T.astype(float)
+      more = {} if x.row.get("values") is not None else dict(values=value_J.tolist())
+      if x.row.get("label") is None: more["rights"] = right_J.tolist()
+      filled.append(dataclasses.replace(x, row=x.row | more))
+  return filled[:len(completions)]
+
+
+def _score_tokens(run: build.Run, state: records.TrainState, rows: list[Completion],
+                  names: Sequence[str]) -> np.ndarray:
+  """scores_BTM of completions up to each token, by scorers."""
+  rollouts = _rollouts(rows, run.texts).rows()
+  passes, longer = (passes_lib.make_passes(run.passes, state, x)
+                    for x in (rollouts, padding.append(rollouts, 0)))
+  return np.stack([hosts.fetch(passes.token_scores(name, longer)) for name in names], axis=2)
+
+
+def _score(run: build.Run, state: records.TrainState, completions: list[Completion],
+           names: Sequence[str]) -> np.ndarray:
+  """scores_NM of completions by scorers, at their last tokens, and by verifiers."""
+  scorers = list(filter(host_fields.is_scorer, names))
+  columns: dict[str, list] = {name: [] for name in names}
+  for rows in padding.batches(completions, run.sizes.rows) if scorers else ():
+    at = np.arange(len(rows)), [len(x.ids) - 1 for x in rows]
+    for name, scores in zip(scorers, _score_tokens(run, state, rows, scorers)[at].T):
+      columns[name] += scores.tolist()
+  prompts, texts = zip(*((_find_prompt(run, x), x.row["completion"]) for x in completions))
+  for name in {*names} - {*scorers}:
+    columns[name] = run.outcomes.verifiers.scores(name, list(prompts), list(texts))
+    run.pool.check(run.annotate.max_error_rate)
+  return np.stack([columns[name][:len(completions)] for name in names], axis=1).astype(float)
+
+
+def _find_prompt(run: build.Run, x: Completion) -> records.Prompt:
+  """The training prompt of a completion, or one that knows what the model reads alone."""
+  if run.prompts is not None:
+    with contextlib.suppress(ValueError): return run.prompts.by_id([x.group])[0]
+  return records.Prompt(x.group, run.texts.tokenizer.decode(x.prompt))
+
+
 def label_all(completions: list[Completion], run: build.Run,
               merge_steps: bool = False) -> list[Completion]:
   """The Completions with the labels that train_scorer.labels names, those without one left out.
@@ -388,8 +542,9 @@ def label_both(completions: list[Completion], texts: texts_lib.Texts) -> list[Co
     if values_J is not None and len(values_J) != max(n, 1):
       raise ValueError(f"train_scorer.rollouts: {x.row['completion']!r} has {len(values_J)} values "
                        f"for {n} steps.")
+    rights_J = x.row.get("rights", [math.nan] * n)
     if error is None and values_J is None: continue
-    right_J = [math.nan if error is None else float(error < 0 or j < error) for j in range(n)]
+    right_J = rights_J if error is None else [float(error < 0 or j < error) for j in range(n)]
     labelled.append(dataclasses.replace(x, labels=tuple(right_J), potentials=tuple(
         [math.nan if v is None else v for v in values_J or [None] * n])))
   return labelled
@@ -491,14 +646,15 @@ def count_sampled_tokens(completions: list[Completion]) -> int:
   return sum(x.row.get("sampled", len(x.ids)) for x in completions)
 
 
-def batch(groups: list[list[Completion]], step: int,
-          run: build.Run) -> tuple[records.Rollouts, np.ndarray, dict[str, np.ndarray]]:
+def batch(groups: list[list[Completion]], step: int, run: build.Run, *, add_outcome: bool = False
+          ) -> tuple[records.Rollouts, np.ndarray, dict[str, np.ndarray]]:
   """(rollouts, outcome_B, columns of the Batch) of a step, in numpy; groups are reshuffled every
   epoch.
 
   A group with fewer than rollouts.per_prompt rows is padded with empty rows, which have no
   verdict and no labels. The column labels_BT, and with labels=both also potential_BT, is NaN except
-  at the tokens that have labels; margin_B is there if rows have it.
+  at the tokens that have labels; margin_B is there if rows have it. With `add_outcome` the last
+  token of a completion has its verdict, where no step ends in it.
   """
   n, rows, sizes, asked = len(groups), [], run.sizes, run.passes.asked_scorer
   for i in range(step * sizes.prompts, (step + 1) * sizes.prompts):
@@ -519,6 +675,8 @@ def batch(groups: list[list[Completion]], step: int,
     arrays[name] = np.full(rollouts.sampler_logps_BT.shape, np.nan, np.float32)
     for labels_T, x, columns_J in zip(arrays[name], rows, ends):
       if labels := getattr(x, field): labels_T[columns_J] = labels[:len(columns_J)]
+      if add_outcome and x.ids and len(x.ids) - 1 not in columns_J:
+        labels_T[len(x.ids) - 1] = x.verdict
   if "margin" in groups[0][0].row:
     arrays["margin_B"] = np.array([x.row.get("margin", 0) for x in rows], np.float32)
   return rollouts, verdict_B, arrays

@@ -23,8 +23,8 @@ import jax
 import numpy as np
 
 from rlx import build
-from rlx.build import keys, options as options_lib
-from rlx.core import records
+from rlx.build import keys, methods as build_methods, options as options_lib
+from rlx.core import records, resolve
 from rlx.core.options import key
 from rlx.evals import at_k, prm_metrics
 from rlx.io import curves, hf, hub, report as report_lib, weights
@@ -39,6 +39,10 @@ class Options:
   """The config values that only this loop needs."""
   labels: str | None = key("train_scorer.labels")
   merge_steps: bool = key("train_scorer.merge_steps")
+  add_outcome: bool = key("train_scorer.add_outcome")
+  pseudo_labels: bool = key("train_scorer.pseudo_labels")
+  labelled_by: str = key("train_scorer.labelled_by")
+  verifier: str | None = key("verifier.steps")
   margins: bool = key("train_scorer.margins")
   model_path: str = key("model.path")
   prm_path: str | None = key("prm.path")
@@ -51,6 +55,8 @@ class Options:
   loss: str = key("prm.loss.name")
   prm_sets: tuple = key("eval.prm_sets")
   eval_every: int = key("eval.every")
+  scores: tuple = key("verifier.scores")
+  curate: resolve.UserFunction | None = None  # See train_scorer.curate.
 
 
 def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | None:
@@ -68,7 +74,8 @@ def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | N
     s.record(config, run.shapes())
     s.restore(run.init, run.prompts)
     run.outcomes.hold(s.state)
-    return _train(run, s, options_lib.read_options(Options, config))
+    return _train(run, s, options_lib.read_options(
+        Options, config, curate=build_methods.bind_curation(config)))
 
 
 def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, Any] | None:
@@ -82,7 +89,7 @@ def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, An
             stored.group_completions(completions))
   groups = stored.split_groups(groups, run.sizes.group)
   for step in s.steps():
-    rollouts, outcome_B, columns = stored.batch(groups, step, run)
+    rollouts, outcome_B, columns = stored.batch(groups, step, run, add_outcome=options.add_outcome)
     s.host.training_tokens += int(rollouts.completion_len_B.sum())
     annotated = run.annotate(s.state, collect.Collected([], rollouts, outcome_B, None))
     placed = _place(run, s.state, annotated, columns)
@@ -166,8 +173,16 @@ def data(run: build.Run, state: records.TrainState, workdir: pathlib.Path,
                   batch=run.sizes.prompts, group=run.sizes.group, stream="rollouts")
   completions = stored.read(rollouts, run.texts)
   _check_rows(completions, rollouts, options)
+  if options.pseudo_labels:
+    completions = stored.fill_labels(run, state, completions, options.scores)
+  if options.curate is not None:
+    completions = stored.curate(workdir / "curated.jsonl", run, state, completions, options.scores,
+                                options.curate)
   if options.labels in step_labels.KINDS:
-    needed = ("values", "start") if options.labels == "relative" else ("values",)
+    needed: tuple[str, ...] = ("values", *["start"] * (options.labels == "relative"))
+    if options.labelled_by == "verifier" and any("values" not in x.row for x in completions):
+      completions = _judge(completions, run, workdir, options)
+      needed = needed[1:]
     if any(name not in x.row for x in completions for name in needed):
       if run.prompts is None:
         raise ValueError(f"train_scorer.labels={options.labels!r}: rows with {' and '.join(needed)}"
@@ -176,6 +191,11 @@ def data(run: build.Run, state: records.TrainState, workdir: pathlib.Path,
       stored.label(path, run, state, completions, options.step_rollouts,
                    with_start="start" in needed)
       completions = stored.read(path, run.texts)
+    if options.labelled_by == "consensus":
+      completions = stored.keep_agreed(_judge(completions, run, workdir, options))
+      if not completions:
+        raise ValueError("train_scorer.labelled_by='consensus': of no completion of "
+                         f"{rollouts} the first wrong step is the same by {options.verifier}.")
   if options.labels is not None:
     completions = stored.label_all(completions, run, options.merge_steps)
     if not completions:
@@ -183,6 +203,17 @@ def data(run: build.Run, state: records.TrainState, workdir: pathlib.Path,
                        "label.")
   return (stored.limit_tokens(completions, options.max_sampled, spread=options.labels is not None),
           stored.read(held_out, run.texts))
+
+
+def _judge(completions: list[stored.Completion], run: build.Run, workdir: pathlib.Path,
+           options: Options) -> list[stored.Completion]:
+  """The completions with what verifier.steps says of their steps, kept in the workdir."""
+  if run.prompts is None or options.verifier is None:
+    raise ValueError(f"train_scorer.labelled_by={options.labelled_by!r}: rows of training prompts, "
+                     "whose steps verifier.steps judges.")
+  path = workdir / "judged.jsonl"
+  stored.judge(path, run, completions, options.verifier)
+  return stored.read(path, run.texts)
 
 
 def _check_rows(completions: list[stored.Completion], path: str | os.PathLike,

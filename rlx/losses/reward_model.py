@@ -373,7 +373,7 @@ def mixture(chosen_NK: Array, rejected_NK: Array, routing_NK: Array,
     l = -log sum_k pi_k(x) sigmoid(D_k)
 
   Source: MiCRo, Shen et al. 2025, arXiv:2505.24846 (from memory, unverified). Differs from the
-  paper: its second stage, which adapts the router to a context, is left out.
+  paper: its second stage, which adapts the router to a context, is `adapt_routing`.
 
   Args:
     chosen_NK, rejected_NK: scores of the heads.
@@ -388,6 +388,99 @@ def mixture(chosen_NK: Array, rejected_NK: Array, routing_NK: Array,
   """
   logps_NK = jnp.log(routing_NK) + jax.nn.log_sigmoid(chosen_NK - rejected_NK)
   return aggregate.mean(-jax.nn.logsumexp(logps_NK, axis=1), valid_N)
+
+
+@method
+def energy_nce(positive_N: Array, negative_NM: Array, log_noise_N: Array, log_noise_NM: Array,
+               valid_N: Array, *, decay: ranges.NotNegative = 0.05) -> records.Weighted:
+  """Noise-contrastive estimation of an energy of scores, `models.energy`.
+
+    l = -g_0 + log sum_{m = 0}^M exp g_m + decay mean_m f_m^2,   g_m = f_m - log q(r_m)
+
+  f_0 is the energy of a score close to the reward model's, f_1, ..., f_M those of draws from q.
+
+  Source: EBRM, Lochab and Zhang 2025, arXiv:2504.13134, as in its released code
+  (AnamikaLochab/EBRM). Differs from the code: nothing known.
+
+  Args:
+    positive_N, negative_NM: energies, differentiable.
+    log_noise_N, log_noise_NM: log q of the scores, as `models.energy.draw_noise` gives them.
+    valid_N: bool; the paper learns from pairs alone that the reward model ranks right.
+    decay: of the energies.
+  Returns:
+    Weighted over scores.
+  Example:
+    >>> zero_N, zero_NM = jnp.zeros(1), jnp.zeros((1, 3))
+    >>> reward_model.energy_nce(zero_N, zero_NM, zero_N, zero_NM,
+    ...                         jnp.array([True])).mean().round(2)
+    Array(1.39, dtype=float32)
+  """
+  f_NM = jnp.concatenate([positive_N[:, None], negative_NM], axis=1)
+  g_NM = f_NM - jnp.concatenate([log_noise_N[:, None], log_noise_NM], axis=1)
+  return aggregate.mean(jax.nn.logsumexp(g_NM, axis=1) - g_NM[:, 0]
+                        + decay * jnp.mean(f_NM**2, axis=1), valid_N)
+
+
+@method
+def latent_user(gap_NS: Array, mean_ND: Array, log_var_ND: Array, count_N: Array, valid_N: Array,
+                *, coef: ranges.NotNegative = 1.0) -> records.Weighted:
+  """Bradley-Terry of a user's taste z, which is not known but inferred from their pairs.
+
+    l = 1/S sum_s softplus(-D_s) + coef / n KL(q || N(0, 1)),   q = N(mu, sigma^2)
+    KL = 1/2 sum_d (mu_d^2 + sigma_d^2 - 1 - log sigma_d^2)
+
+  with D_s the gap of a pair's scores under the s-th draw of z from q; summed over the n pairs of a
+  user it is their negative ELBO.
+
+  Source: VPL, Poddar et al. 2024, arXiv:2408.10075 (from memory, unverified). Differs from the
+  paper: the encoder of q and the head that reads z are the caller's.
+
+  Args:
+    gap_NS: D, differentiable, also through the draws.
+    mean_ND, log_var_ND: mu and log sigma^2 of the user whose pair it is.
+    count_N: n, how many pairs that user has.
+    valid_N: bool.
+    coef: of the KL; 1 is the ELBO.
+  Returns:
+    Weighted over pairs.
+  Example:
+    >>> zero_ND, one_N = jnp.zeros((1, 2)), jnp.ones(1)
+    >>> reward_model.latent_user(jnp.zeros((1, 4)), zero_ND, zero_ND, one_N,
+    ...                          jnp.array([True])).mean().round(2)
+    Array(0.69, dtype=float32)
+  """
+  kl_N = jnp.sum(mean_ND**2 + jnp.exp(log_var_ND) - 1 - log_var_ND, axis=1) / 2
+  return aggregate.mean(jnp.mean(jax.nn.softplus(-gap_NS), axis=1) + coef * kl_N / count_N, valid_N)
+
+
+def adapt_routing(routing_K: Array, chosen_NK: Array, rejected_NK: Array, valid_N: Array, *,
+                  rate: ranges.Positive = 1.0) -> Array:
+  """The weights of a mixture's heads for one user, from few pairs: exponential weights.
+
+    pi'_k = pi_k exp(-rate sum_n softplus(-D_nk)) / sum over k of the same
+
+  With rate 1 they are the posterior of heads that label pairs as Bradley-Terry says.
+
+  Source: MiCRo, Shen et al. 2025, arXiv:2505.24846 (from memory, unverified), which updates its
+  router as Hedge does, Freund and Schapire 1997. Differs from the paper: the pairs are given at
+  once, which is the same as one after the other.
+
+  Args:
+    routing_K: pi of the router, sums to 1.
+    chosen_NK, rejected_NK: scores of the heads for the user's pairs.
+    valid_N: bool.
+    rate: how much a pair counts.
+  Returns:
+    routing_K, sums to 1.
+  Example:
+    >>> routing_K = reward_model.adapt_routing(
+    ...     jnp.array([.5, .5]), jnp.array([[2., 0.]]), jnp.zeros((1, 2)), jnp.array([True]))
+    >>> [round(float(x), 2) for x in routing_K]
+    [0.64, 0.36]
+  """
+  gap_NK = masked.where_valid(chosen_NK - rejected_NK, valid_N[:, None])
+  losses_K = masked.total(jax.nn.softplus(-gap_NK), valid_N[:, None], axis=0)
+  return jax.nn.softmax(jnp.log(routing_K) - rate * losses_K)
 
 
 def fit_linear(chosen_NF: npt.ArrayLike, rejected_NF: npt.ArrayLike, *,

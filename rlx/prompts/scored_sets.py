@@ -5,6 +5,7 @@ be used. SOURCE is a file, or hf:OWNER/NAME:CONFIG:SPLIT, with rows of that shap
 set comes from the hub. NAME/ASPECT reads the ratings of another aspect.
 """
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import difflib
 import functools
 import re
 from typing import Any
@@ -18,6 +19,8 @@ Reader = Callable[[Mapping[str, Any], str, str | None], Read]
 # Where a set is, with its training split.
 SETS = {
     "preferences": None,  # The shape alone: any pairs `chosen` and `rejected`.
+    "policies": None,  # Likewise: completions of several policies, by their names.
+    "edits": None,  # Likewise: pairs of which `chosen` is an edit of `rejected`.
     "critiques": None,  # What a run stores of prompts.columns.form=critique.
     "hh_rlhf": "hf:Anthropic/hh-rlhf::train",
     "ultrafeedback_binarized": "hf:HuggingFaceH4/ultrafeedback_binarized::train_prefs",
@@ -116,6 +119,42 @@ def _read_preferences(row, where):
                     where)
   if isinstance(made, str): return made
   return [made | {key: row[key] for key in ("margin",) if row.get(key) is not None}]
+
+
+def _read_policies(row, where):
+  """Dou et al. 2025, arXiv:2507.05197: a completion of a policy is the reference, of which another
+  of the same policy is closer than one of another policy. Differs from the paper: each completion
+  after the first of a policy is compared once with each other policy."""
+  question = row.get("prompt", row.get("question"))
+  if columns.is_missing(question): return "without a question"
+  by_name = columns.find(row, "completions", where)
+  if len(by_name) < 2: return "with completions of one policy"
+  rows = []
+  for name, (first, *others) in by_name.items():
+    for other, texts in by_name.items():
+      for i, same in enumerate(others if other != name else ()):
+        if same == texts[i % len(texts)]: continue  # Nothing tells them apart.
+        rows.append(dict(question=question, reference=first, chosen=same,
+                         rejected=texts[i % len(texts)], group=f"{where}, {name} {i} {other}"))
+  return rows or "without two completions of a policy"
+
+
+def _read_edits(row, where):
+  """Xu et al. 2024, arXiv:2406.02756 (from memory, unverified): parts that an edit took away have
+  the label 0, parts that it added 1, and the others 1/2."""
+  made = split_pair(row.get("chosen"), row.get("rejected"), row.get("prompt", row.get("question")),
+                    where)
+  if isinstance(made, str): return made
+  chosen, rejected = (re.findall(r"\s+|\w+|[^\w\s]", made.pop(side))
+                      for side in ("chosen", "rejected"))
+  blocks = difflib.SequenceMatcher(None, rejected, chosen, autojunk=False).get_opcodes()
+  def label(words, changed, at):
+    spans, end = [], 0
+    for kind, *places in blocks:
+      start, end = end, end + len("".join(words[slice(*places[2 * at:2 * at + 2])]))
+      if end > start: spans.append([start, end, 0.5 if kind == "equal" else changed])
+    return dict(made, completion="".join(words), spans=spans)
+  return [label(chosen, 1.0, 1) | dict(verdict=1.0), label(rejected, 0.0, 0) | dict(verdict=0.0)]
 
 
 def _read_critiques(row, where):

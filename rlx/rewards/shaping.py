@@ -135,7 +135,7 @@ def ensemble(scores_BE: Array, learn_B: Array, *,
   mean_minus_std, Eisenstein et al. 2023, arXiv:2312.09244; nominal_min, Yan et al.
   2024, arXiv:2409.15360; logsig_sum, Wang et al. 2024, arXiv:2402.00742. Differs from
   the papers: nominal is the first scorer (the paper's is the head of least predicted
-  std); quantile, between the minimum and the median, is our addition, interpolated
+  std, as in `nominal`); quantile, between the minimum and the median, is our addition, interpolated
   linearly. Weights that are learned: `constrained.lagrangian`.
 
   Args:
@@ -168,6 +168,32 @@ def ensemble(scores_BE: Array, learn_B: Array, *,
                      "one for each verifier.")
   threshold_1E = jnp.asarray(thresholds, scores_BE.dtype)[None]
   return jnp.sum(jax.nn.log_sigmoid(k * (scores_BE - threshold_1E)), axis=1)
+
+
+@method
+def nominal(scores_BE: Array, score_spreads_BE: Array, learn_B: Array, *,
+            weight: ranges.Share = 0.5) -> Array:
+  """A robust mixture of the score that is surest of itself and of the worst one.
+
+    r = weight s_n + (1 - weight) min_e s_e,   n = argmin_e sigma_e
+
+  Source: Yan et al. 2024, arXiv:2409.15360, with a weight between 0.4 and 0.6. Differs from the
+  paper: E models with a head each, where the paper has one model with several heads.
+
+  Args:
+    scores_BE, score_spreads_BE: s and sigma that scorers with the head spread predict; anything
+      where learn_B is False.
+    learn_B: bool.
+    weight: of the nominal score.
+  Returns:
+    rewards_B, 0 where not valid.
+  Example:
+    >>> shaping.nominal(jnp.array([[1., .5, 0.]]), jnp.array([[.3, .1, .2]]), jnp.array([True]))
+    Array([0.25], dtype=float32)
+  """
+  surest_B1 = jnp.argmin(score_spreads_BE, axis=1)[:, None]
+  nominal_B = jnp.take_along_axis(scores_BE, surest_B1, axis=1)[:, 0]
+  return weight * nominal_B + (1 - weight) * jnp.min(scores_BE, axis=1)
 
 
 @method

@@ -237,6 +237,38 @@ def question_rows(prompt_ids: Ids, completions: Ids, tokenizer: Tokenizer, rollo
           for name, options in scorers.items() if options.get("kind") == "yes_no"}
 
 
+@field(None, options=dict(scorers="scorers"))
+def reference_rows(prompt_ids: Ids, completions: Ids, prompts: Prompts, tokenizer: Tokenizer,
+                   rollouts: Rollouts, *, scorers: Mapping[str, Mapping]) -> dict[str, Rollouts]:
+  """{scorer that reads the reference answer: prompt, answer, completion and one more token}."""
+  rows = {}
+  for name, options in scorers.items():
+    if options.get("reference") is None: continue
+    most = options["reference_tokens"]
+    ids_of = {p.id: reference_ids(p, options["reference"], tokenizer) for p in prompts}
+    for id_, ids in ids_of.items():
+      if len(ids) > most:
+        raise ValueError(f"{SCORERS}{name}.reference_tokens={most}: the reference answer of "
+                         f"{id_!r} has {len(ids)} tokens.")
+    rows[f"{SCORERS}{name}"] = trajectories.pairs(
+        [ids + ids_of[p.id] for ids, p in zip(prompt_ids, prompts)],
+        [[*ids, 0] if ids else [] for ids in completions], tokenizer,
+        rollouts.sampler_logps_BT.shape[1] + 1, rollouts.prompt_width + most).rows()
+  return rows
+
+
+def reference_ids(prompt: records.Prompt, template: str, tokenizer: Tokenizer) -> list[int]:
+  """The tokens of a prompt's reference answer in a template with {}.
+
+  Raises:
+    ValueError: it has none.
+  """
+  if not prompt.answer:
+    raise ValueError(f"the prompt {prompt.id!r} has no reference answer, which a scorer reads "
+                     f"({template!r}).")
+  return tokenizer.encode(template.replace("{}", prompt.answer), add_bos=False)
+
+
 def ask_rows(prompt_ids: Sequence[list[int]], completions: Sequence[list[int]],
              asked: Sequence[int], tokenizer: Tokenizer, width: int) -> Rollouts:
   """Rollouts of one token after prompt, completion without EOS and the ids of a question.

@@ -15,7 +15,7 @@ from rlx.core import records
 from rlx.evals import verifier as verifier_lib
 from rlx.learner import hosts
 from rlx.rollouts import padding, trajectories
-from rlx.stages import outcomes, passes as passes_lib, texts as texts_lib
+from rlx.stages import host_fields, outcomes, passes as passes_lib, texts as texts_lib
 from rlx.verifiers import pool as pool_lib, steps as verifier_steps
 
 Prompts = Sequence[records.Prompt]
@@ -181,6 +181,8 @@ class ScorerJudge(Judge):
       ids, completion = tokens.pair(asked, text)
     except ValueError as e:
       raise ValueError(f"{prompt.id}: {e}") from None
+    if self._scorer.reference is not None:
+      ids = ids + host_fields.reference_ids(prompt, self._scorer.reference, tokens)
     n = len(ids) + len(completion) + 1 + len(self._scorer.question_ids)
     if self.most is not None and n > self.most:
       raise ValueError(f"{prompt.id} has {n} tokens; {self.name} supports {self.most} positions. "

@@ -1,4 +1,6 @@
 """Model fields of a batch, which forward passes compute on devices (passes.py)."""
+import collections
+from collections.abc import Mapping
 import functools
 from typing import Any
 
@@ -118,13 +120,37 @@ def appended_passes(passes: passes_lib.Passes, appended_rows: records.Rollouts
   return passes_lib.make_passes(passes.options, passes.state, appended_rows)
 
 
+@field(None, where="model")
+def passes_of_scorers(passes: passes_lib.Passes, appended_passes: passes_lib.Passes,
+                      reference_rows: dict[str, records.Rollouts]
+                      ) -> Mapping[str, passes_lib.Passes]:
+  """{scorer: the passes that it reads completions in}, with the reference answer or without."""
+  return collections.defaultdict(lambda: appended_passes, {
+      name: passes_lib.make_passes(passes.options, passes.state, rows)
+      for name, rows in reference_rows.items()})
+
+
 @field(np.float32, where="model", options=dict(names="verifier.scores"),
        needs={"verifier.scores": ()})
-def token_scores_BT(passes: passes_lib.Passes, appended_passes: passes_lib.Passes, *,
+def token_scores_BT(passes: passes_lib.Passes,
+                    passes_of_scorers: Mapping[str, passes_lib.Passes], *,
                     names: tuple[str, ...]) -> jax.Array:
   """Score of the first scorer in verifier.scores up to each token, that included; 0 elsewhere."""
   return jnp.where(passes.rollouts.action_BT,
-                   passes.token_scores(names[0], appended_passes), 0)
+                   passes.token_scores(names[0], passes_of_scorers[names[0]]), 0)
+
+
+@field(np.float32, where="model", options=dict(names="verifier.scores"),
+       needs={"verifier.scores": ()})
+def score_spreads_BE(passes: passes_lib.Passes,
+                     passes_of_scorers: Mapping[str, passes_lib.Passes], *,
+                     names: tuple[str, ...]) -> jax.Array:
+  """The spread of each score that scorers with the head spread predict; 0 of empty completions."""
+  last_B1 = passes.rollouts.completion_len_B[:, None] - 1
+  spreads_BE = jnp.stack([jnp.take_along_axis(
+      passes.token_spreads(name, passes_of_scorers[name]), jnp.maximum(last_B1, 0), axis=1)[:, 0]
+                          for name in names], axis=1)
+  return jnp.where(last_B1 >= 0, spreads_BE, 0)
 
 
 # What an ensemble says of a completion: summaries of scores_BE, each one program.

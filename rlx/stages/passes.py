@@ -66,6 +66,15 @@ def compile_values(config: transformer.DecoderConfig, parts: int, shards: int,
       lambda batch: score(params, batch), (rollouts, plan), parts, shards))
 
 
+@functools.cache
+def compile_spreads(config: transformer.DecoderConfig, parts: int,
+                    shards: int) -> jax.stages.Wrapped:
+  """The compiled function (params, rollouts, plan) -> sigma_BT of a head spread."""
+  return jax.jit(lambda params, rollouts, plan: learner_step.map_microbatches(
+      lambda batch: value_model.spreads(outputs(params, config, *batch)), (rollouts, plan), parts,
+      shards))
+
+
 @dataclasses.dataclass(frozen=True)
 class Planner:
   """Packing plans of the passes over some rollouts, in which no row leaves its device.
@@ -109,6 +118,8 @@ class Scorer:
   kind: str                            # one of KINDS
   question_ids: tuple[int, ...] = ()   # of yes_no, what is asked after a completion
   answer_ids: tuple[int, ...] = ()     # the tokens for yes and no
+  reference: str | None = None         # a head's text with {} where the reference answer stands
+  reference_tokens: int = 0            # of the longest such text
 
   @property
   def has_head(self) -> bool:
@@ -227,6 +238,13 @@ class Passes:
       appended._done[name] = appended.values(name, name, o.parts)[:, 1:]
     scores_BT = appended._done[name]
     return scores_BT if o.scorers[name].kind == "head" else jax.nn.sigmoid(scores_BT)
+
+  def token_spreads(self, name: str, appended: "Passes") -> jax.Array:
+    """sigma_BT of a scorer with the head spread, in units of h_t; a pass of its own."""
+    o, config = self.options, self.options.models[name]
+    fn = compile_spreads(config, o.parts, o.shards)
+    return fn(self.state.join_params(name), appended.rollouts,
+              appended.plan(config, o.parts))[:, 1:]
 
   def yes_no_scores(self, name: str, rows: records.Rollouts) -> jax.Array:
     """scores_B of a scorer: the probability of yes against no, after a question (rows, numpy)."""

@@ -3,6 +3,8 @@
 Each takes the place of the field of the same name in host_fields.py, so that methods which read
 it do not know who scores. A scorer is a section of `scorers`, named "scorers.NAME".
 """
+from collections.abc import Mapping
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +16,7 @@ from rlx.stages import host_fields, passes as passes_lib
 
 @field(np.float32, where="model", options=dict(names="verifier.scores"),
        needs={"verifier.scores": ()})
-def scores_BE(passes: passes_lib.Passes, appended_passes: passes_lib.Passes,
+def scores_BE(passes: passes_lib.Passes, passes_of_scorers: Mapping[str, passes_lib.Passes],
               checked_scores_BE: jax.Array, question_rows: dict[str, records.Rollouts], *,
               names: tuple[str, ...]) -> jax.Array:
   """Scores of the verifiers and scorers in verifier.scores; NaN: could not tell.
@@ -25,7 +27,7 @@ def scores_BE(passes: passes_lib.Passes, appended_passes: passes_lib.Passes,
   len_B1 = passes.rollouts.completion_len_B[:, None]
   def score(name: str) -> jax.Array:
     if name in question_rows: return passes.yes_no_scores(name, question_rows[name])
-    scores_BT = passes.token_scores(name, appended_passes)
+    scores_BT = passes.token_scores(name, passes_of_scorers[name])
     return jnp.take_along_axis(scores_BT, jnp.maximum(len_B1 - 1, 0), axis=1)[:, 0]
   return jnp.stack([
       jnp.where(len_B1[:, 0] > 0, score(name), jnp.nan) if host_fields.is_scorer(name)
@@ -34,10 +36,23 @@ def scores_BE(passes: passes_lib.Passes, appended_passes: passes_lib.Passes,
 
 @field(np.float32, where="model", options=dict(name="verifier.steps"),
        needs={"verifier.steps": None, "rollouts.step_separator": None})
-def step_scores_BT(passes: passes_lib.Passes, appended_passes: passes_lib.Passes,
+def step_scores_BT(passes: passes_lib.Passes, passes_of_scorers: Mapping[str, passes_lib.Passes],
                    step_ends_BT: jax.Array, *, name: str) -> jax.Array:
   """Score of the scorer in verifier.steps on the last token of each step, 0 elsewhere."""
-  return jnp.where(step_ends_BT, passes.token_scores(name, appended_passes), 0)
+  return jnp.where(step_ends_BT, passes.token_scores(name, passes_of_scorers[name]), 0)
+
+
+@field(np.float32, where="model", options=dict(name="verifier.spans"),
+       needs={"verifier.spans": None})
+def span_scores_BT(passes: passes_lib.Passes, passes_of_scorers: Mapping[str, passes_lib.Passes], *,
+                   name: str) -> jax.Array:
+  """Score of the scorer in verifier.spans on each token that the policy drew; 1/2 elsewhere, and on
+  the EOS token at the end, which has no text."""
+  rows, len_B1 = passes.rollouts, passes.rollouts.completion_len_B[:, None]
+  is_eos_BT = ((jnp.arange(rows.sampler_logps_BT.shape[1])[None] == len_B1 - 1)
+               & (rows.finish_B == records.FINISH.index("eos"))[:, None])
+  scores_BT = passes.token_scores(name, passes_of_scorers[name])
+  return jnp.where(rows.action_BT & ~is_eos_BT, scores_BT, 0.5)
 
 
 @field(np.float32, where="model",

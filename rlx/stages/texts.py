@@ -24,6 +24,7 @@ class Texts:
   thoughts: Sequence[str] = key("verifier.thoughts")  # in which no answer is stated
   prompt_tokens: int = key("prompts.max_tokens")
   completion_tokens: int = key("rollouts.max_tokens")
+  reference: str | None = key("train_scorer.reference")  # of stored completions
   # Of the sources of a mixture that have another template or other variables of it.
   sources: Mapping[str, "Texts"] = dataclasses.field(default_factory=dict)
 

@@ -47,3 +47,16 @@ def test_curves_without_a_peak_and_without_points():
   assert overoptimization.fit([0., 1., 4.], [0., -1., -4.], "best_of_n")["peak_kl"] == 0
   assert all(map(math.isnan, overoptimization.fit([0., 1.], [0., 1.]).values()))
   assert all(map(math.isnan, overoptimization.fit([0., 1., nan], [0., nan, 1.]).values()))
+
+
+def test_the_accuracy_at_which_policies_are_best():
+  """Ranks 1 2 3.5 3.5 of accuracies and 1.5 4 1.5 3 of gold scores; an unknown run is left out."""
+  got = overoptimization.compare_scorers([.6, .7, .8, .8, .9], [.2, .5, .2, .3, math.nan])
+  a, b = np.array([1, 2, 3.5, 3.5]) - 2.5, np.array([1.5, 4, 1.5, 3]) - 2.5
+  want = dict(accuracy=.7, gold=.5, loss=.3, rank_correlation=a @ b / np.sqrt((a @ a) * (b @ b)))
+  assert got == pytest.approx(want)
+  assert math.isnan(overoptimization.compare_scorers([.5, .5], [0., 1.])["rank_correlation"])
+  with pytest.raises(ValueError, match="gold_K: no run has both numbers"):
+    overoptimization.compare_scorers([.5], [math.nan])
+  with pytest.raises(ValueError, match="one of each for a run"):
+    overoptimization.compare_scorers([.5], [0., 1.])

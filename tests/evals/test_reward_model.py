@@ -64,3 +64,15 @@ def test_rates_of_a_feature():
   got = reward_model.feature_rates([[1, 0, np.nan], [1, 1, 0], [np.nan] * 3], reference=1)
   np.testing.assert_allclose(got["rate"], [1 / 2, 2 / 3, np.nan])
   np.testing.assert_allclose(got["rise"], [-1 / 6, 0, np.nan], atol=1e-12)
+
+
+def test_scores_are_mixed_with_those_of_the_most_similar_examples():
+  """Length plays no part, and an example without a score is never the nearest."""
+  examples = [[1., 0.], [0., 5.], [1., 1.]]
+  of = lambda known, **options: reward_model.fuse_nearest(
+      [1., 0., np.nan], [[9., 1.], [1., 2.], [0., 1.]], known, examples, **options)
+  # Cosines of [1, 2]: 0.45, 0.89 and 0.95.
+  np.testing.assert_allclose(of([3., -1., 7.], weight=.25), [.75 + .75, .25 * 7, np.nan])
+  np.testing.assert_allclose(of([3., -1., np.nan]), [2, -.5, np.nan])
+  with pytest.raises(ValueError, match="weight=2: a number in"): of([3., -1., 7.], weight=2)
+  with pytest.raises(ValueError, match="no example has a score"): of([np.nan] * 3)

@@ -78,6 +78,36 @@ def test_means_with_spreads_and_mixtures():
   np.testing.assert_allclose([got.total, got.weight], [want, 2], rtol=1e-6)
 
 
+def test_a_router_is_adapted_to_a_user():
+  """pi .5 .25 .25; the last pair does not count."""
+  heads = [np.array([[2., 0., 1.], [1., 0., 0.], [nan] * 3]), np.array([[0., 1., 1.], [0.] * 3,
+                                                                        [nan] * 3])]
+  got = reward_model.adapt_routing(np.array([.5, .25, .25]), *heads, VALID, rate=2.)
+  likely = np.array([.5, .25, .25]) * np.exp(-2 * (soft(np.array([-2., 1., 0.]))
+                                                   + soft(np.array([-1., 0., 0.]))))
+  np.testing.assert_allclose(got, likely / likely.sum(), rtol=1e-5)
+
+
+def test_the_energy_of_scores_against_noise():
+  f_NM = np.array([[1., 0., -1.], [.5, 2., 0.], [nan] * 3])
+  q_NM = np.array([[.1, -.2, 0.], [-1., -1., -2.], [nan] * 3])
+  got = reward_model.energy_nce(f_NM[:, 0], f_NM[:, 1:], q_NM[:, 0], q_NM[:, 1:], VALID, decay=.5)
+  g_NM = (f_NM - q_NM)[:2]
+  want = np.log(np.exp(g_NM).sum(axis=1)) - g_NM[:, 0] + .5 * (f_NM[:2]**2).mean(axis=1)
+  np.testing.assert_allclose([got.total, got.weight], [want.sum(), 2], rtol=1e-6)
+
+
+def test_the_evidence_of_a_users_taste():
+  gap_NS, mean_ND = np.array([[1., -2.], [0., 3.], [nan] * 2]), np.array([[.5, -1.], [0., 2.],
+                                                                         [nan] * 2])
+  log_var_ND = np.log(np.array([[1., .25], [4., 1.], [nan] * 2]))
+  got = reward_model.latent_user(gap_NS, mean_ND, log_var_ND, np.array([2., 4., nan]), VALID,
+                                 coef=.5)
+  kl = np.array([.25 + 1 - 1 + 1 + .25 - 1 - np.log(.25), 4 - 1 - np.log(4) + 4]) / 2
+  want = [(soft(-1) + soft(2)) / 2 + .25 * kl[0], (soft(0) + soft(-3)) / 2 + .125 * kl[1]]
+  np.testing.assert_allclose([got.total, got.weight], [sum(want), 2], rtol=1e-6)
+
+
 @pytest.mark.parametrize("gap", [100., -100.])
 def test_far_pairs_have_finite_slopes(gap):
   loss = lambda x: reward_model.bradley_terry(x, np.zeros(1), np.ones(1, bool)).total

@@ -16,7 +16,7 @@ from rlx.build import sets
 from rlx.core import records, resolve
 from rlx.prompts import generated
 from rlx.prompts.datasets import chain, chain_horizon, chain_pairs, gsm8k, hendrycks_math, jsonl
-from rlx.prompts.datasets import segments
+from rlx.prompts.datasets import segments, teacher
 from rlx.stages import host_fields
 from rlx.verifiers import chain as chain_verifier, coverage
 from tests.io import strings
@@ -55,6 +55,12 @@ def judged_rows(split):
           for i in range(6)]
 
 
+def teacher_rows(split):
+  return [dict(question=f"{split} {i}?", completions=[f"It is \\boxed{{{i}}}", "I do not know",
+                                                      f"\\boxed{{9}} or \\boxed{{{i}}}"])
+          for i in range(3)]
+
+
 def text_rows(split):
   return [dict(text=f"The {split} market {i} is old. It opens at nine. {i} people sell pears.")
           for i in range(6)]
@@ -69,7 +75,7 @@ ROWS = dict(
     chain=chain_rows, chain_horizon=chain_rows, chain_pairs=chain_rows, instructions=made_rows,
     instructions_pairs=made_rows,
     decisions=made_rows, facts=made_rows, jsonl=qa, judging=judged_rows,
-    tool_calls=made_rows,
+    teacher=teacher_rows, tool_calls=made_rows,
     reasoning_gym=gym_rows, segments=text_rows, tfds=qa)
 
 
@@ -292,3 +298,22 @@ def test_columns_are_named_by_options():
     list(jsonl.prompts(rows, "train"))
   with pytest.raises(ValueError, match="row 0 of train: column 'a': there is no answer"):
     list(jsonl.prompts([dict(q="?", a=None)], "train", question="q", answer="a"))
+
+
+def test_the_majority_of_a_teacher_is_the_answer():
+  rows = [dict(question="3 + 4?", completions=[r"\boxed{8}", r"\boxed{6}, no: \boxed{7}",
+                                               r"\boxed{7}", "7"]),
+          dict(question="1 + 1?", completions=["2", r"\boxed{2}", r"\boxed{3}"]),
+          dict(question="2 + 2?", completions=["4"])]
+  of = lambda **options: list(teacher.prompts(rows, "train", **options))
+  first, *others = of()
+  assert (first.answer, first.meta["shown"]) == ("7", rows[0]["completions"][1:3])
+  assert [x.reason for x in others] == ["without a majority"] * 2
+  assert [x.answer for x in of(least=.3)[:2]] == ["7", "2"]
+  assert [x.answer for x in of(pattern=r"(\d)\D*$", least=1 / 3)] == ["7", "2", "4"]
+  shown = {teacher.demonstration(first, np.random.default_rng(i)) for i in range(9)}
+  assert shown == set(rows[0]["completions"][1:3])
+  with pytest.raises(ValueError, match="row 0 of train: column 'completions': a list of texts"):
+    list(teacher.prompts([dict(question="?", completions="7")], "train"))
+  with pytest.raises(ValueError, match=r"prompts.columns.pattern='\(': no regular expression"):
+    of(pattern="(")

@@ -1,5 +1,6 @@
 """Published sets of scored completions: what rows of their shapes become, and what is dropped."""
 import json
+import pathlib
 
 import pytest
 
@@ -19,6 +20,7 @@ STEP = lambda *ratings, chosen=0: dict(
     chosen_completion=chosen, human_completion=None,
     completions=[dict(text=f" step {r} ", rating=r, flagged=False) for r in ratings])
 
+AT = "policies:rows.jsonl: row 0"
 # name -> (row of the published shape, what it becomes: rows, or why it is dropped), ...
 CASES = {
     "preferences": [
@@ -32,6 +34,24 @@ CASES = {
          "with two different questions"),
         (dict(prompt="2+2?", chosen="4", rejected="4"), "with two equal completions"),
         (dict(chosen="4", rejected="5"), "without a question")],
+    "policies": [
+        (dict(question="2+2?", completions=dict(a=["4", "four", "5"], b=["5", "6"])), [
+            dict(question="2+2?", reference="4", chosen="four", rejected="5", group=f"{AT}, a 0 b"),
+            dict(question="2+2?", reference="4", chosen="5", rejected="6", group=f"{AT}, a 1 b"),
+            dict(question="2+2?", reference="5", chosen="6", rejected="4", group=f"{AT}, b 0 a")]),
+        (dict(question="2+2?", completions=dict(a=["4", "5"])), "with completions of one policy"),
+        (dict(question="2+2?", completions=dict(a=["4"], b=["5"])),
+         "without two completions of a policy")],
+    "edits": [
+        (dict(prompt="2+2?", chosen="It is 4, so yes.", rejected="It is not 4, yes."), [
+            dict(question="2+2?", completion="It is 4, so yes.", verdict=1.0,
+                 spans=[[0, 6, .5], [6, 9, .5], [9, 12, 1.0], [12, 16, .5]]),
+            dict(question="2+2?", completion="It is not 4, yes.", verdict=0.0,
+                 spans=[[0, 6, .5], [6, 10, 0.0], [10, 13, .5], [13, 17, .5]])]),
+        (dict(prompt="2+2?", chosen="4", rejected="5"), [
+            dict(question="2+2?", completion="4", verdict=1.0, spans=[[0, 1, 1.0]]),
+            dict(question="2+2?", completion="5", verdict=0.0, spans=[[0, 1, 0.0]])]),
+        (dict(prompt="2+2?", chosen="4", rejected="4"), "with two equal completions")],
     "critiques": [
         (dict(prompt="Why?", completion="So.", group="judging/critique/7/better", verdict=0.5,
               finish="length", sampled=3, label=None),
@@ -107,10 +127,10 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_rows_of_published_shapes(name, tmp_path):
-  path = tmp_path / "rows.jsonl"
-  path.write_text("".join(json.dumps(row) + "\n" for row, _ in CASES[name]))
-  got = [made for _, made in scored_sets.read(f"{name}:{path}", io_rows.rows, "\n", KEY)]
+def test_rows_of_published_shapes(name, tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  pathlib.Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row, _ in CASES[name]))
+  got = [made for _, made in scored_sets.read(f"{name}:rows.jsonl", io_rows.rows, "\n", KEY)]
   assert got == [made for _, made in CASES[name]]
 
 

@@ -48,6 +48,14 @@ def test_lsc_saturates_above_the_quantile():
   np.testing.assert_allclose(shaping.lsc(SCORES_PG, VALID_PG, reference=.2)[0], np.log(.5))
 
 
+def test_nominal_is_the_score_of_the_least_spread():
+  """Scores .2 .9 .4, of which the second is surest, and .6 .1 .3, of which the first is."""
+  got = shaping.nominal(np.array([[.2, .9, .4], [.6, .1, .3], [nan] * 3]),
+                        np.array([[.3, .1, .2], [.1, .2, .3], [nan] * 3]),
+                        np.array([True, True, False]), weight=.25)
+  np.testing.assert_allclose(got, [.25 * .9 + .75 * .2, .25 * .6 + .75 * .1, 0], rtol=1e-6)
+
+
 @pytest.mark.parametrize("options, expected", [
     (dict(), [.5, .6]), (dict(kind="median"), [.4, .6]), (dict(kind="min"), [.2, .6]),
     # Population variance of .2 .4 .9: (.09 + .01 + .16) / 3.

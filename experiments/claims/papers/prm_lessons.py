@@ -1,4 +1,4 @@
-"""The Lessons of Developing Process Reward Models in Mathematical Reasoning (arXiv:2501.07301).
+"""Labels on which Monte Carlo values and a judge agree, against the labels of either.
 
 Solutions have six steps; in half of the solutions all steps are wrong from some step on. The
 features of a step are noisy signs of whether it is right, the difficulty of its prompt, and
@@ -9,8 +9,6 @@ steps seem wrong, and by luck wrong steps seem right. The other labeller is a ju
 wrong about one step in twelve. A logistic PRM is trained on the solutions for which both
 labellers have the same first error, or on all solutions with the labels of one of them. The
 F1 of first errors is measured.
-
-Confidence in the formula: medium.
 """
 import jax
 import jax.numpy as jnp
@@ -21,9 +19,6 @@ from rlx.evals import step_errors
 from rlx.losses import reward_model
 from rlx.rewards import step_labels
 
-CLAIMS = ("labels on which Monte Carlo values and a judge agree, about 40% of the data, train a "
-          "better PRM than the labels of either",
-          "PRMs trained on Monte Carlo labels score outcomes rather than steps")
 MEASURE = "the F1 of first errors with labels of consensus minus that with labels of one labeller"
 MARGIN, RATE = 0.05, 1.0
 FIRST = ("not seen", "the measure took the better labeller of each seed")
