@@ -97,7 +97,8 @@ NOT_CHECKED = {
     "a toy environment would assume how much is transferred to other tasks": (
         "fover", "high_precision_if", "kg_path"),
     "a toy environment would assume what texts and their similarity say": (
-        "ref_align", "rlvrr", "sem_cos", "srm_pairs")}
+        "ref_align", "rlvrr", "sem_cos", "srm_pairs"),
+    "a toy environment would assume how much of a draft a policy copies": ("igrpo",)}
 
 
 def p_value(effects):

@@ -17,6 +17,7 @@ import numpy as np
 from rlx.core import records
 from rlx.core.fields import field
 from rlx.io.tokenizer import Tokenizer
+from rlx.prompts import derived
 from rlx.rollouts import padding, trajectories
 from rlx.verifiers import answers as answers_lib, items as items_lib, steps as verifier_steps
 
@@ -53,6 +54,12 @@ def demo_B(rollouts: Rollouts, *, group: int) -> np.ndarray:
 def rehearsal_BT(action_BT: np.ndarray, excluded_B: np.ndarray) -> np.ndarray:
   """Tokens of stored completions, which no policy gradient reads."""
   return action_BT & (excluded_B == records.EXCLUDED.index("stored"))[:, None]
+
+
+@field(bool)
+def derived_B(prompts: Prompts) -> list[bool]:
+  """Completions of prompts about other completions (`prompts.derived`)."""
+  return [p.id.startswith(derived.OWN) for p in prompts]
 
 
 @field(None, options=dict(separator="rollouts.step_separator"))
