@@ -495,6 +495,8 @@ def test_what_an_ensemble_says_of_a_completion():
      "scorers.head.reference_tokens=None: the most tokens of scorers.head.reference"),
     (("head",), LONE | dict(scorers__head__reference="", scorers__head__reference_tokens=2),
      "scorers.head.reference='': a text with {} where"),
+    (("head",), LONE | dict(scorers__head__reference="{};", scorers__head__reference_tokens=1),
+     "scorers.head.reference_tokens=1: the reference answer of '.*' has [2-9] tokens"),
     (("ratio",), dict(verifier__steps="scorers.ratio"), "verifier.steps=.*a scorer with a head"),
     (("head",), dict(verifier__spans="scorers.head"), "verifier.spans=.*a scorer of kind probabil"),
     (("head",), LONE | dict(rollouts__filter_groups=dict(name="tests.test_scorers:reads_later")),

@@ -244,17 +244,28 @@ def reference_rows(prompt_ids: Ids, completions: Ids, prompts: Prompts, tokenize
   rows = {}
   for name, options in scorers.items():
     if options.get("reference") is None: continue
-    most = options["reference_tokens"]
-    ids_of = {p.id: reference_ids(p, options["reference"], tokenizer) for p in prompts}
-    for id_, ids in ids_of.items():
-      if len(ids) > most:
-        raise ValueError(f"{SCORERS}{name}.reference_tokens={most}: the reference answer of "
-                         f"{id_!r} has {len(ids)} tokens.")
+    ids_of = read_references(prompts, name, options, tokenizer)
     rows[f"{SCORERS}{name}"] = trajectories.pairs(
         [ids + ids_of[p.id] for ids, p in zip(prompt_ids, prompts)],
         [[*ids, 0] if ids else [] for ids in completions], tokenizer,
-        rollouts.sampler_logps_BT.shape[1] + 1, rollouts.prompt_width + most).rows()
+        rollouts.sampler_logps_BT.shape[1] + 1,
+        rollouts.prompt_width + options["reference_tokens"]).rows()
   return rows
+
+
+def read_references(prompts: Prompts, name: str, options: Mapping,
+                    tokenizer: Tokenizer) -> dict[str, list[int]]:
+  """{id of a prompt: the tokens of its reference answer, as the scorer of that name reads it}.
+
+  Raises:
+    ValueError: a prompt has none, or one of more than reference_tokens.
+  """
+  ids_of = {p.id: reference_ids(p, options["reference"], tokenizer) for p in prompts}
+  for id_, ids in ids_of.items():
+    if len(ids) > (most := options["reference_tokens"]):
+      raise ValueError(f"{SCORERS}{name}.reference_tokens={most}: the reference answer of "
+                       f"{id_!r} has {len(ids)} tokens.")
+  return ids_of
 
 
 def reference_ids(prompt: records.Prompt, template: str, tokenizer: Tokenizer) -> list[int]:
