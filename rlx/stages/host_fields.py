@@ -258,9 +258,12 @@ def read_references(prompts: Prompts, name: str, options: Mapping,
   """{id of a prompt: the tokens of its reference answer, as the scorer of that name reads it}.
 
   Raises:
-    ValueError: a prompt has none, or one of more than reference_tokens.
+    ValueError: a prompt has none, one that the tokenizer cannot encode, or a too long one.
   """
-  ids_of = {p.id: reference_ids(p, options["reference"], tokenizer) for p in prompts}
+  try:
+    ids_of = {p.id: reference_ids(p, options["reference"], tokenizer) for p in prompts}
+  except ValueError as e:
+    raise ValueError(f"{SCORERS}{name}.reference={options['reference']!r}: {e}") from None
   for id_, ids in ids_of.items():
     if len(ids) > (most := options["reference_tokens"]):
       raise ValueError(f"{SCORERS}{name}.reference_tokens={most}: the reference answer of "
