@@ -59,8 +59,8 @@ REFUSED = dict(
     math=STEPS | TURNS | WORDS | {"rl_plus", "verpo"},
     code=STEPS | TURNS | WORDS | JUDGES | {"fmt_len", "reward_gaming", "rise"},
     tools=STEPS | ANSWERS | WORDS | JUDGES | DOMAINS | JUDGING | {
-        "cooper", "dars", "dph", "dua_shepherd", "fover", "hrm", "opd", "red", "rise", "rl_plus",
-        "spark", "synlogic", "tinyv", "ver_pitfall", "verpo"})
+        "cooper", "dars", "dph", "dua_shepherd", "fover", "hrm", "igrpo", "opd", "red", "rise",
+        "rl_plus", "spark", "synlogic", "tinyv", "ver_pitfall", "verpo"})
 
 
 def differences(config):

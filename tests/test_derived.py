@@ -8,13 +8,13 @@ import pytest
 
 from configs import bases
 from rlx import build, cli
-from rlx.build import load, prompts as build_prompts
+from rlx.build import load, methods as build_methods, prompts as build_prompts
 from rlx.core import records
 from rlx.io import tokenizer
 from rlx.loops import record, rl
 from rlx.prompts import derived
 from rlx.rollouts import padding
-from rlx.stages import derive, host_state
+from rlx.stages import derive, host_fields, host_state
 from rlx.verifiers import format as format_lib, judging
 from tests import test_resume, tiny
 
@@ -95,6 +95,43 @@ def test_a_question_again_behind_a_wrong_completion():
   assert made(derived.reflection, chat)[0].asked == derived.AGAIN.format(question="p", answer="x2")
 
 
+def test_a_question_again_behind_its_best_completion():
+  """The first of equal ones; q is right, of r the one with 1/2; without known verdicts none."""
+  ask = lambda rows=GROUPS, **options: [(p.asked, p.text, p.id.split("/")[0]) for p in made(
+      derived.draft, rows, request="{answer}|{question}", **options)]
+  assert sorted(ask()) == [("x1|p", "p", "draft"), ("z1|q", "q", "draft"),
+                           ("{question}|r", "r", "draft")]
+  assert ("|q", "q", "draft") in ask(GROUPS[::-1]) and not ask(GROUPS[2:3])
+  # The best one that states an answer.
+  assert ask(GROUPS[4:6][::-1], shows="answer") == [("1|q", "q", "draft")]
+
+
+def test_questions_without_a_right_completion_again():
+  """Of r all are wrong, of s one is and the other unknown, of t nothing is known."""
+  rows = [*GROUPS, *completions(("s", "{question}", 0.0), ("s", "1", NAN), ("t", "1", NAN))]
+  ask = lambda rows=rows, **options: [(p.asked, p.text) for p in made(
+      derived.retry, rows, **options)]
+  assert ask(request="2{question}") == [("2r", "r"), ("2s", "s")]
+  assert ask(request="{answer}|{question}") == [("1|r", "r"), ("{question}|s", "s")]
+  # An answer that is not stated is missing only where it would be shown.
+  none = [x._replace(answer=None) for x in rows]
+  assert ask(none, request="{answer}{question}", shows="answer") == []
+  assert ask(none, request="2{question}", shows="answer") == [("2r", "r"), ("2s", "s")]
+  assert derived.SPLIT.format(question="r") == ask()[0][0]
+
+
+def test_papers_igrpo_learns_from_second_answers_alone():
+  """And asks as many questions as GRPO does, with half of the completions each."""
+  c, grpo = (load.load_config(f"papers/igrpo{x}") for x in ("", ":grpo"))
+  methods = build_methods.resolve_methods(c)
+  assert c.prompts.derived.best.per_step == grpo.prompts.per_step == c.prompts.per_step // 2
+  assert grpo.rollouts.per_prompt == 2 * c.rollouts.per_prompt
+  rows = [records.Prompt(f"{x}0", "p") for x in ("", "derived/best/draft/")]
+  is_derived_B = np.repeat(host_fields.derived_B(rows), 2)
+  assert methods.select_completions(records.Batch(2, derived_B=is_derived_B)).tolist() == [
+      [False, False], [True, True]]
+
+
 def read_meta(completions):
   """Of prompts that have it; the example of the check has none."""
   for x in completions: yield dataclasses.replace(x.prompt, text=x.prompt.meta["begun"])
@@ -132,7 +169,7 @@ def test_a_batch_has_groups_about_its_own_completions(run):
   state = run.init()
   collected, metrics = run.collect(state, host_state.HostState(), 0, tiny.CLOCK)
   assert [p.source for p in collected.prompts] == [""] * 8 and len(collected.texts) == 16
-  assert run.sizes.draw == 4 == sum(p.id.startswith("derived/") for p in collected.prompts[4:])
+  assert host_fields.derived_B(collected.prompts) == [False] * 4 + [True] * 4
   tokens = run.texts.tokenizer
   shown = [tokens.show(ids) for ids in padding.completions(collected.rollouts)]
   read = [tokens.decode(row[run.texts.prompt_tokens - n:run.texts.prompt_tokens].tolist())

@@ -137,8 +137,9 @@ def test_a_head_reads_the_reference_answer(folder):
       verifier__scores=("scorers.head",), verifier__steps="scorers.likely", rewards=dict(
           outcome=dict(name="outcome.score", coef=1.0),
           step=dict(name="steps.completion", kind="mean", coef=1.0)),
-      advantages=dict(total=dict(name="group.rloo"), whiten=False)))
-  for part in c.scorers.values(): part.update(dict(reference="{};", reference_tokens=3))
+      advantages=dict(total=dict(name="group.rloo"), whiten=False),
+      prompts__columns=dict(verifier="format.ascii_share", answer="question")))
+  for part in c.scorers.values(): part.update(dict(reference="{};", reference_tokens=4))
   run = build.build(c)
   state, prompts, tokens = run.init(), run.prompts.take(8), run.texts.tokenizer
   prompts = [dataclasses.replace(p, answer=str(i)) for i, p in enumerate(prompts)]
@@ -156,7 +157,7 @@ def test_a_head_reads_the_reference_answer(folder):
   np.testing.assert_allclose(batch.step_scores_BT, np.where(
       batch.step_ends_BT, 1 / (1 + np.exp(-head_BT)), 0), atol=1e-5)
   prompts[3] = dataclasses.replace(prompts[3], answer="12345")
-  with pytest.raises(ValueError, match="scorers.head.reference_tokens=3: .* has 6 tokens"):
+  with pytest.raises(ValueError, match="scorers.head.reference_tokens=4: .* has 6 tokens"):
     stages.score(run, state, rollouts, np.float32([1, 0, 0, 1] * 8), prompts)
 
 
@@ -495,6 +496,11 @@ def test_what_an_ensemble_says_of_a_completion():
      "scorers.head.reference_tokens=None: the most tokens of scorers.head.reference"),
     (("head",), LONE | dict(scorers__head__reference="", scorers__head__reference_tokens=2),
      "scorers.head.reference='': a text with {} where"),
+    (("head",), LONE | dict(scorers__head__reference="{};", scorers__head__reference_tokens=1),
+     "scorers.head.reference='{};': The tokenizer cannot encode 'x;'"),
+    (("head",), LONE | dict(scorers__head__reference="{};", scorers__head__reference_tokens=3,
+                            prompts__columns=dict(verifier="format.ascii_share", answer="question")),
+     "scorers.head.reference_tokens=3: the reference answer of '.*' has 4 tokens"),
     (("ratio",), dict(verifier__steps="scorers.ratio"), "verifier.steps=.*a scorer with a head"),
     (("head",), dict(verifier__spans="scorers.head"), "verifier.spans=.*a scorer of kind probabil"),
     (("head",), LONE | dict(rollouts__filter_groups=dict(name="tests.test_scorers:reads_later")),

@@ -179,7 +179,8 @@ def test_rows_are_what_the_model_read_and_drew(tmp_path, messages, tools, segmen
   tokens = tokenizer.wrap(hf)
   template = resolve.bind("prompts.templates", dict(name="plain"), "prompts.template", n_given=1)
   made = texts_lib.Texts(tokenizer=tokens, template=template, stops=(), answer="(.)", thoughts=(),
-                         step_separator=None, prompt_tokens=32, completion_tokens=16)
+                         step_separator=None, reference=None, prompt_tokens=32,
+                         completion_tokens=16)
   prompt = records.Prompt(id="p", text="2", messages=tuple(messages), tools=tuple(tools))
   rollouts = trajectories.rows(
       [made.prompt_ids(prompt)], [[(kind, tokens.encode(text)) for kind, text in segments]],

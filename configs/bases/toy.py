@@ -39,7 +39,8 @@ PARTS = {
     "requests about completions": dict(
         verdict=dict(request="{question}{answer}=", reads=".*#([01])"),
         pair=dict(request="{question}{answer}+{other}=", reads=".*#([01])"),
-        reflection=dict(request="{question}{answer}*{question}")),
+        reflection=dict(request="{question}{answer}*{question}"),
+        draft=dict(request="{question}{answer}+{question}")),
     "score of a completion": dict(request="{question}{answer}=", reads=".*#([01])"),
     "question in two wordings": "chain_pairs",
     "question made of several": "chain_horizon",

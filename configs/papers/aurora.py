@@ -12,7 +12,7 @@ answer), O our choice (the texts of the prompts, their number, and that a step b
 wrong, too). Differences from the paper: the toy's judge is an exact checker, which is of one mind
 whatever it is asked.
 
-Confidence in the formula: medium.
+Confidence in the formula: low.
 """
 from rlx.configs import base
 from rlx.configs.papers import implicit_prm

@@ -18,7 +18,7 @@ Letters beside the values: P stated in the paper, as its summary describes it, O
 Differences from the paper: the reward model learns completions of the student alone, there those of
 the teacher, too; on the toy, which has no teacher, the exact answer stands for its majority.
 
-Confidence in the formula: medium.
+Confidence in the formula: low.
 """
 from rlx.configs import base, quickstart
 from rlx.configs.papers import implicit_prm

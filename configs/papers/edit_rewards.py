@@ -20,7 +20,7 @@ Letters beside the values: P stated in the paper, O our choice. Differences from
 that stay have the label 1/2, the reward 0; the edits there are by a language model. That PPO has
 the rewards of tokens alone is ours; add a term for a score of the whole.
 
-Confidence in the formula: medium.
+Confidence in the formula: low.
 """
 from rlx.configs import base, quickstart
 

@@ -15,7 +15,7 @@ Letters beside the values: P stated in the paper, O our choice. Differences from
 alone reads the guidelines, and its policy does not; the toy has none, and its judge is an exact
 checker.
 
-Confidence in the formula: medium.
+Confidence in the formula: low.
 """
 from rlx.configs import base
 from rlx.configs.papers import implicit_prm

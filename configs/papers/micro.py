@@ -11,7 +11,7 @@ scores of a user's pairs.
 Letters beside the values: P stated in the paper, O our choice. Differences from the paper: the
 adapted weights are for loops of one's own; a run reads the router's.
 
-Confidence in the formula: medium.
+Confidence in the formula: low.
 """
 from rlx.configs.papers import implicit_prm
 

@@ -18,7 +18,7 @@ model for each question there.
 
 The figures of CLAIMS are those of the abstract.
 
-Confidence in the formula: medium.
+Confidence in the formula: low.
 """
 from rlx.configs import base, quickstart
 

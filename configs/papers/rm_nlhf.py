@@ -11,7 +11,7 @@ paper: a language model lists the arguments of both critiques there, of which th
 it is that of their words. Its MetaRM, which predicts the similarity for prompts without a human
 critique and learns beside the judge, is not here.
 
-Confidence in the formula: medium.
+Confidence in the formula: low.
 """
 from rlx.configs.bases import domains
 

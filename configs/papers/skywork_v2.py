@@ -16,7 +16,7 @@ Letters beside the values: P stated in the paper, O our choice. Differences from
 reward model stands in for the judgements of language models that people guide; how sure they must
 be for a new label is ours.
 
-Confidence in the formula: medium.
+Confidence in the formula: low.
 """
 from rlx.configs import base
 from rlx.configs.papers import implicit_prm

@@ -16,7 +16,7 @@ requests are made.
 
 The figures of CLAIMS are those of the abstract.
 
-Confidence in the formula: medium.
+Confidence in the formula: low.
 """
 from rlx.configs.bases import domains
 

@@ -19,7 +19,7 @@ Differences from the paper: the judge reads a sentence without those around it w
 its verdict on the documents is neither labelled nor rewarded; the policy has no second reward for
 usefulness, which takes a reward model (verifier.scores).
 
-Confidence in the formula: medium.
+Confidence in the formula: low.
 """
 from rlx.configs import base, bases, quickstart
 from rlx.configs.bases import domains

@@ -97,7 +97,8 @@ NOT_CHECKED = {
     "a toy environment would assume how much is transferred to other tasks": (
         "fover", "high_precision_if", "kg_path"),
     "a toy environment would assume what texts and their similarity say": (
-        "ref_align", "rlvrr", "sem_cos", "srm_pairs")}
+        "ref_align", "rlvrr", "sem_cos", "srm_pairs"),
+    "a toy environment would assume how much of a draft a policy copies": ("igrpo",)}
 
 
 def p_value(effects):
@@ -149,10 +150,10 @@ def paper(key):
   module = importlib.import_module(f"configs.papers.{key}") if has_config(key) else check_of(key)
   text = " ".join(module.__doc__.split())
   described = re.fullmatch(r"(?P<title>.+?) \(arXiv:(?P<arxiv>\d{4}\.\d{5})\).* "
-                           r"Confidence in the formula: (?P<confidence>high|medium)\.", text)
+                           r"Confidence in the formula: (?P<confidence>high|medium|low)\.", text)
   if not described:
     raise ValueError(f"{module.__file__}: its docstring must begin with 'TITLE (arXiv:NUMBER)' and "
-                     "end with 'Confidence in the formula: high.' or 'medium.'")
+                     "end with 'Confidence in the formula: high.', 'medium.' or 'low.'")
   return described.groupdict() | dict(claims=module.CLAIMS)
 
 

@@ -85,6 +85,7 @@ def judges_of(c: keys.Config, models: Mapping[str, tuple[transformer.DecoderConf
     assert own_tokenizer is not None
     own_texts = texts_lib.Texts(
         tokenizer=own_tokenizer, stops=(), step_separator=None, answer="", thoughts=(),
+        reference=None,
         template=templates.chat if own_tokenizer.hf.chat_template else templates.plain,
         prompt_tokens=part["prompt_tokens"], completion_tokens=part["max_tokens"])
     local[judging.key_of(part)] = judging.LocalJudge(name, sampling_lib.Sampler(

@@ -6,7 +6,7 @@ verified, and yields prompts; the first `per_step` that are not too long are sam
 completions come in a random order, so that no question is preferred. A function of your own,
 "package.module:function", is called in the same way.
 """
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 import dataclasses
 import hashlib
 import math
@@ -17,8 +17,13 @@ from rlx.prompts.datasets import judging as judging_data
 
 _Text = Annotated[str | None, ranges.TEXT.or_none]
 _SURE = 0.5  # A verdict above it is right.
+OWN = "derived/"  # What ids of derived prompts begin with.
 AGAIN = ("{question}\n\nThis is a former attempt to answer:\n\n{answer}\n\nIt is wrong. Find the "
          "mistake, then answer the question again.")
+DRAFT = ("{question}\n\nThis is a draft of an answer:\n\n{answer}\n\nAnswer the question, better "
+         "than the draft if you can.")
+SPLIT = ("{question}\n\nSplit this problem into smaller ones, solve them one after the other, then "
+         "answer the question.")
 
 
 class Completion(NamedTuple):
@@ -83,16 +88,69 @@ def reflection(completions: Sequence[Completion], *,
   Raises:
     ValueError: it lacks one of them.
   """
-  for slot in ("{question}", "{answer}"):
+  wrong = (x for x in completions if x.verdict <= _SURE)
+  yield from _ask_again("reflection", wrong, shows, request)
+
+
+def draft(completions: Sequence[Completion], *,
+          shows: Literal["completion", "answer"] = "completion",
+          request: Annotated[str, ranges.TEXT] = DRAFT) -> Made:
+  """Asks a question again behind its best completion, that with the highest verdict.
+
+    shown = y_j,  j = argmax_i v(y_i)      of equal ones the first in a random order
+
+  Every question gives one prompt, whose best completion may be wrong, unless no verdict is known.
+  The verifier is that of the question. Without `select_completions.derived` the drafts are trained
+  on, too.
+
+  Source: iGRPO, Hatamizadeh et al. 2026, arXiv:2602.09000. Differs: the request has other words.
+
+  Args:
+    shows, request: as `reflection`, of the best completion.
+  Raises:
+    ValueError: as `reflection`.
+  """
+  known = [x for x in completions if not math.isnan(x.verdict)]
+  best = sorted(known, key=lambda x: -x.verdict)  # Stable: equal ones stay in their order.
+  yield from _ask_again("draft", best, shows, request)
+
+
+def retry(completions: Sequence[Completion], *,
+          shows: Literal["completion", "answer"] = "completion",
+          request: Annotated[str, ranges.TEXT] = SPLIT) -> Made:
+  """Asks a question again in other words if none of its completions is right.
+
+  The verifier is that of the question. A question of which all verdicts are unknown is left out.
+
+  Source: Cog-Rethinker, arXiv:2510.15979: first to split the problem, then, if it is still not
+  solved, to find the mistake in a wrong completion. Differs: both are asked in one step if both are
+  configured, and right completions are trained on as they were asked for, without a loss that
+  carries them over to the question's own prompt.
+
+  Args:
+    shows: what of a wrong completion is shown, where the request has {answer}.
+    request: a text with {question}.
+  Raises:
+    ValueError: it has none.
+  """
+  solved = {x.prompt.id for x in completions if x.verdict > _SURE}
+  wrong = (x for x in completions if x.verdict <= _SURE and x.prompt.id not in solved)
+  yield from _ask_again("retry", wrong, shows, request, needs=("{question}",))
+
+
+def _ask_again(kind: str, completions: Iterable[Completion], shows: str, request: str,
+               needs: tuple[str, ...] = ("{question}", "{answer}")) -> Made:
+  """Questions again, each behind the first of its completions, with the question's verifier."""
+  for slot in needs:
     if slot not in request: raise ValueError(f"request={request!r:.80}: a text with {slot}.")
   seen: set[str] = set()
   for x in completions:
     shown = x.show(shows)
-    if shown is None or not x.verdict <= _SURE or x.prompt.id in seen: continue
+    head, slot, tail = request.partition("{answer}")  # What is put in may hold slots, too.
+    if (shown is None and slot) or x.prompt.id in seen: continue
     seen.add(x.prompt.id)
-    head, _, tail = request.partition("{answer}")  # What is put in may hold slots, too.
     ask = lambda part, text=x.prompt.text: part.replace("{question}", text)
     name = hashlib.blake2b(f"{x.prompt.id}\0{shown}".encode("utf-8", "surrogatepass"),
                            digest_size=8).hexdigest()
-    yield dataclasses.replace(x.prompt, id=f"reflection/{name}", messages=(),
-                              request=f"{ask(head)}{shown}{ask(tail)}")
+    yield dataclasses.replace(x.prompt, id=f"{kind}/{name}", messages=(),
+                              request=f"{ask(head)}{shown if slot else ''}{ask(tail)}")

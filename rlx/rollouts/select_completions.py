@@ -156,6 +156,17 @@ def agreed(std_scores_PG: np.ndarray, learn_PG: np.ndarray, *,
   return np.asarray(learn_PG) & (np.asarray(std_scores_PG) <= most)
 
 
+def derived(derived_PG: np.ndarray) -> np.ndarray:
+  """Only completions of prompts about other completions (prompts.derived).
+
+  The completions that they are about are drafts: nothing is learned from them.
+
+  Source: Hatamizadeh et al. 2026, arXiv:2602.09000. Differs from the paper: a draft may also be
+  one that is asked to be judged.
+  """
+  return np.asarray(derived_PG)
+
+
 def _lowest(values_PG, mask_PG, count_P):
   """The count_P lowest masked values of each row, the first of equal ones."""
   order_PG = np.argsort(np.where(mask_PG, values_PG, np.inf), axis=1, kind="stable")

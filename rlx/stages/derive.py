@@ -58,7 +58,7 @@ class Derive:
     if other := [p for p in made if not isinstance(p, records.Prompt)]:
       raise ValueError(f"prompts.derived.{name}.name: it yields a {type(other[0]).__name__}; "
                        "records.Prompt is needed.")
-    named = [dataclasses.replace(p, id=f"derived/{name}/{p.id}", source=name if has_own else
+    named = [dataclasses.replace(p, id=f"{derived.OWN}{name}/{p.id}", source=name if has_own else
                                  p.source) for p in made]
     return [dataclasses.replace(p, meta={**p.meta, "begun": self.texts.start_of_reply(p)})
             for p in named]

@@ -17,6 +17,7 @@ import numpy as np
 from rlx.core import records
 from rlx.core.fields import field
 from rlx.io.tokenizer import Tokenizer
+from rlx.prompts import derived
 from rlx.rollouts import padding, trajectories
 from rlx.verifiers import answers as answers_lib, items as items_lib, steps as verifier_steps
 
@@ -53,6 +54,12 @@ def demo_B(rollouts: Rollouts, *, group: int) -> np.ndarray:
 def rehearsal_BT(action_BT: np.ndarray, excluded_B: np.ndarray) -> np.ndarray:
   """Tokens of stored completions, which no policy gradient reads."""
   return action_BT & (excluded_B == records.EXCLUDED.index("stored"))[:, None]
+
+
+@field(bool)
+def derived_B(prompts: Prompts) -> list[bool]:
+  """Completions of prompts about other completions (`prompts.derived`)."""
+  return [p.id.startswith(derived.OWN) for p in prompts]
 
 
 @field(None, options=dict(separator="rollouts.step_separator"))
@@ -237,17 +244,31 @@ def reference_rows(prompt_ids: Ids, completions: Ids, prompts: Prompts, tokenize
   rows = {}
   for name, options in scorers.items():
     if options.get("reference") is None: continue
-    most = options["reference_tokens"]
-    ids_of = {p.id: reference_ids(p, options["reference"], tokenizer) for p in prompts}
-    for id_, ids in ids_of.items():
-      if len(ids) > most:
-        raise ValueError(f"{SCORERS}{name}.reference_tokens={most}: the reference answer of "
-                         f"{id_!r} has {len(ids)} tokens.")
+    ids_of = read_references(prompts, name, options, tokenizer)
     rows[f"{SCORERS}{name}"] = trajectories.pairs(
         [ids + ids_of[p.id] for ids, p in zip(prompt_ids, prompts)],
         [[*ids, 0] if ids else [] for ids in completions], tokenizer,
-        rollouts.sampler_logps_BT.shape[1] + 1, rollouts.prompt_width + most).rows()
+        rollouts.sampler_logps_BT.shape[1] + 1,
+        rollouts.prompt_width + options["reference_tokens"]).rows()
   return rows
+
+
+def read_references(prompts: Prompts, name: str, options: Mapping,
+                    tokenizer: Tokenizer) -> dict[str, list[int]]:
+  """{id of a prompt: the tokens of its reference answer, as the scorer of that name reads it}.
+
+  Raises:
+    ValueError: a prompt has none, one that the tokenizer cannot encode, or a too long one.
+  """
+  try:
+    ids_of = {p.id: reference_ids(p, options["reference"], tokenizer) for p in prompts}
+  except ValueError as e:
+    raise ValueError(f"{SCORERS}{name}.reference={options['reference']!r}: {e}") from None
+  for id_, ids in ids_of.items():
+    if len(ids) > (most := options["reference_tokens"]):
+      raise ValueError(f"{SCORERS}{name}.reference_tokens={most}: the reference answer of "
+                       f"{id_!r} has {len(ids)} tokens.")
+  return ids_of
 
 
 def reference_ids(prompt: records.Prompt, template: str, tokenizer: Tokenizer) -> list[int]:

@@ -359,7 +359,8 @@ def read_rows(path):
 def read_stored(path):
   return stored.read(path, texts_lib.Texts(
       tokenizer=tokenizer.characters("0123456789=;"), template=templates.plain, stops=(),
-      step_separator=None, answer="", thoughts=(), prompt_tokens=9, completion_tokens=9))
+      step_separator=None, answer="", thoughts=(), reference=None, prompt_tokens=9,
+      completion_tokens=9))
 
 
 @pytest.mark.parametrize("name", CASES["lines"])
