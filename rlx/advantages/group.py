@@ -260,13 +260,14 @@ def ucas(rewards_PG: Array, learn_PG: Array, learn_BT: Array, old_mean_logps_BT:
   Source: Xie et al. 2025, arXiv:2510.10649, and released code. Differs from the paper:
   its first version has KL(uniform, pi) in c; the code's is log V more for each token.
 
+  Arguments that are not listed are those of `grpo`.
+
   Args:
     learn_BT: bool, tokens of valid completions.
     old_mean_logps_BT: mean log-prob of all tokens of the vocabulary, nats.
     old_logits_BT: logit of the token drawn.
     beta_pos, beta_neg: steepness of w.
     penalty: in units of the advantages.
-    Otherwise as `grpo`.
   Returns:
     advantages_BT, 0 outside the mask.
   Example:
@@ -340,10 +341,11 @@ def tempo(rewards_PG: Array, tokens_BT: Array, learn_BT: Array, learn_PG: Array,
   Source: Tran et al. 2025, arXiv:2509.18314. Differs from the paper: its std's
   convention is not known, here it is unbiased; no released code to compare with.
 
+  Arguments that are not listed are those of `grpo`.
+
   Args:
     tokens_BT: completion tokens; anything on padding.
     learn_BT: bool.
-    Otherwise as `grpo`.
   Returns:
     advantages_BT, 0 on padding, where not valid and where rewards tie.
   Example:

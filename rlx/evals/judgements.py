@@ -35,7 +35,8 @@ def measure(stated_PG: Sequence[Sequence[str | None]], label_P: Sequence[str],
   Example:
     >>> got = judgements.measure([["yes", "no"], ["no", "no"], ["yes", None]], ["yes", "no", "no"],
     ...                          ["a", "b", "b"], {"p_yes": [0.9, 0.2, 0.5]})
-    >>> [got[name]["mean"] for name in ("accuracy", "balanced", "label/no", "p_yes/balanced")]
+    >>> rows = map(got.get, ("accuracy", "balanced", "label/no", "p_yes/balanced"))
+    >>> [row["mean"] for row in rows]
     [0.5, 0.5, 0.5, 0.875]
   """
   labels_P, questions = np.asarray(label_P), list(dict.fromkeys(question_P))

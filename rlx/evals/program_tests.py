@@ -80,7 +80,8 @@ def average_suites(suites: Sequence[dict[str, float]]) -> dict[str, dict[str, fl
     >>> suites = [program_tests.measure_suite([[0, 1]], [0]),
     ...           program_tests.measure_suite([[1, 1]], [0])]
     >>> got = program_tests.average_suites(suites)
-    >>> got["verifier_accuracy"]["mean"], got["accepted"]["prompts"]
+    >>> right, accepted = got["verifier_accuracy"], got["accepted"]
+    >>> right["mean"], accepted["prompts"]
     (0.5, 0)
   """
   return {name: accuracy.bootstrap_mean([suite[name] for suite in suites])

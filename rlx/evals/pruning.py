@@ -38,7 +38,8 @@ def prune_and_rank(cheap_PG: npt.ArrayLike, dear_PG: npt.ArrayLike, outcome_PG: 
   Example:
     >>> got = pruning.prune_and_rank(cheap_PG=[[.1, .9, .8]], dear_PG=[[9., 2., 3.]],
     ...                              outcome_PG=[[0., 0., 1.]], keep=2)
-    >>> [got[name]["mean"] for name in ("accuracy", "cheap", "dear")], got["calls"], got["speed"]
+    >>> rows = map(got.get, ("accuracy", "cheap", "dear"))
+    >>> [row["mean"] for row in rows], got["calls"], got["speed"]
     ([1.0, 0.0, 0.0], 2.0, 1.5)
   """
   cheap_PG, dear_PG = (np.where(np.isnan(x_PG), -np.inf, x_PG) for x_PG in (

@@ -117,12 +117,13 @@ def kto(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, outcome_B
   Source: Ethayarajh et al. 2024, arXiv:2402.01306. Differs from the
   paper: nothing known; the mean K is of a minibatch.
 
+  Arguments that are not listed are those of `ce`.
+
   Args:
     kl_ratio_B: d of each prompt with another prompt's completion; NaN rows do
       not count.
     baseline_B: K.
     weight_correct, weight_wrong: for unbalanced data.
-    Otherwise as `ce`.
   Example:
     >>> prm_BT, ref_BT = jnp.log(jnp.array([[.9], [.5]])), jnp.log(jnp.full((2, 1), .5))
     >>> learn_B = jnp.ones(2, bool)
@@ -169,10 +170,11 @@ def kto_even(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, outc
   Source: VanillaKTOLoss of the code of Yuan et al. 2024, arXiv:2412.01981.
   Differs from KTO, arXiv:2402.01306: the baselines, of a minibatch, and their gradient.
 
+  Arguments that are not listed are those of `dpo`.
+
   Args:
     even_B2: of each completion its loss and the slope of the sum of all losses in d_i. The
       baselines carry d_i into the losses of other microbatches.
-    Otherwise as `dpo`.
   Example:
     >>> prm_BT, ref_BT = jnp.log(jnp.array([[.9], [.5]])), jnp.log(jnp.array([[.5], [.5]]))
     >>> outcome_PG, learn_PG = jnp.array([[1., 0.]]), jnp.ones((1, 2), bool)
@@ -206,11 +208,12 @@ def detached_dpo(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, 
   arXiv:2502.01456. Differs from the recipe: in bon_rm a row is always counted
   as <= itself, whatever rounding did between the two passes.
 
+  Arguments that are not listed are those of `dpo`.
+
   Args:
     prm_old_logps_BT: of the earlier pass (prm.order="reverse" or the scoring
       pass), constants; anything on padding.
     weighting: none, bon_acc or bon_rm.
-    Otherwise as `dpo`.
   Example:
     >>> prm_BT, ref_BT = jnp.log(jnp.array([[.9], [.5]])), jnp.log(jnp.array([[.5], [.5]]))
     >>> outcome_PG, learn_PG = jnp.array([[1., 0.]]), jnp.ones((1, 2), bool)
@@ -262,11 +265,12 @@ def prefix_ce(prm_logps_BT: Array, prm_ref_logps_BT: Array, learn_BT: Array, out
   (balanced=False, adaptive=False). Differs from the code: a verdict above 1/2 is right, where the
   code multiplies by 2 v - 1; the offline form is a mean over the tokens of a batch there.
 
+  Arguments that are not listed are those of `dpo`.
+
   Args:
     margin: in units of the value, so that it is saturated at a mean log-ratio of margin / beta.
     balanced: weights of right and wrong completions; 1 where the group has one kind only.
     adaptive: a smaller margin for what is common in the group; p is clipped to [1e-6, 1 - 1e-6].
-    Otherwise as `dpo`.
   Example:
     >>> prm_BT, ref_BT = jnp.log(jnp.array([[.9, .5], [.5, .5]])), jnp.log(jnp.full((2, 2), .5))
     >>> outcome_PG, learn_PG = jnp.array([[1., 0.]]), jnp.ones((1, 2), bool)

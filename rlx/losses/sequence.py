@@ -247,11 +247,12 @@ def crew_dpo(logps_BT: Array, ref_logps_BT: Array, old_logps_BT: Array, answer_s
   A completion without an answer has c = 0. As in `dpo`, groups without a pair have
   loss 0.
 
+  Arguments that are not listed are those of `dpo`.
+
   Args:
     old_logps_BT: nats, at the sampling temperature; anything off the answer.
     answer_span_BT: bool, the tokens after likelihood.separator.
     outcome_PG: verdicts, right above 1/2; anything where learn_PG is False.
-    Otherwise as `dpo`.
   Example:
     >>> logps_BT, ref_logps_BT = jnp.log(jnp.array([[.9], [.5]])), jnp.log(jnp.array([[.5], [.5]]))
     >>> outcome_PG, learn_PG = jnp.array([[1., 0.]]), jnp.ones((1, 2), bool)

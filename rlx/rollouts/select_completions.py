@@ -73,10 +73,11 @@ def prof_steps(outcome_PG: np.ndarray, step_scores_BT: np.ndarray, step_ends_BT:
   Source: Ye et al. 2025, arXiv:2509.03403. Differs from the paper: as `prof`; a completion
   without a step has the score 0.
 
+  Arguments that are not listed are those of `prof`.
+
   Args:
     step_scores_BT: of verifier.steps, on the last token of each step; NaN is left out.
     step_ends_BT: bool.
-    Otherwise as `prof`.
   """
   is_known_BT = np.asarray(step_ends_BT) & ~np.isnan(step_scores_BT)
   total_B = np.sum(np.where(is_known_BT, step_scores_BT, 0), axis=1)

@@ -106,7 +106,7 @@ def similarity(prompt: "records.Prompt", text: str) -> float:
     F1 = 2 n / (|a| + |b|)      n the words that a and b share, as often as in both
 
   a are the words of the reply behind its thoughts, without the line of the verdict, b those of
-  meta["judged"]["critique"], of a pair of both critiques. Words are of letters and digits, in any
+  `meta["judged"]["critique"]`, of a pair of both critiques. Words are of letters and digits, in any
   case.
 
   Source: the process reward of RM-NLHF, Wang et al. 2026, arXiv:2601.07349. Differs from the paper:
