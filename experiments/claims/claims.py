@@ -90,8 +90,8 @@ FOLLOWS_FROM_FORMULA = {
 # Why the claims of other papers are not checked: {reason: keys}.
 NOT_CHECKED = {
     "the claim is a figure of language models": (
-        "cloud", "critic_rm", "if_decorator", "orbit", "raif", "rlpt", "search_gen_v", "sql_rlvr",
-        "tool_rm"),
+        "bag_of_tricks", "cloud", "critic_rm", "if_decorator", "orbit", "raif", "rlpt",
+        "search_gen_v", "sql_rlvr", "tool_rm"),
     "the claim is about the reasoning of language models": (
         "rm_r1", "rrm", "think_prm", "think_rm"),
     "a toy environment would assume how much is transferred to other tasks": (
