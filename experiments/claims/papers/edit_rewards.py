@@ -16,8 +16,8 @@ from configs.papers import edit_rewards
 from experiments.claims.environments import learn, tabular
 from rlx.losses import reward_model
 
-MEASURE = ("share of right tokens after 150 steps of PPO with rewards of tokens minus that with one "
-           "reward of the whole")
+MEASURE = ("share of right tokens after 150 steps of PPO with rewards of tokens minus that with "
+           "one reward of the whole")
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("confirmed", None)
 TREE = tabular.Tree(prompts=8, vocab=4, length=4)
