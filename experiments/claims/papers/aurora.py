@@ -27,7 +27,9 @@ def verdicts(key, is_right_BJ, count, hard, error):
   """Returns verdicts_KBJ of several prompts of the judge, 1 for right."""
   keys = jax.random.split(key)
   error_BJ = jnp.where(jax.random.bernoulli(keys[0], hard, is_right_BJ.shape), 0.5, error)
-  return 1.0 * (is_right_BJ ^ jax.random.bernoulli(keys[1], error_BJ, (count, *is_right_BJ.shape)))
+  mistaken_KBJ = jax.random.bernoulli(
+      keys[1], jnp.broadcast_to(error_BJ, (count, *is_right_BJ.shape)))
+  return 1.0 * (is_right_BJ[None] ^ mistaken_KBJ)
 
 
 def arms():

@@ -38,8 +38,8 @@ def solutions(key, sign, hard, kept, far):
   is_right_BJ = jax.random.bernoulli(keys[0], 0.9, (SOLUTIONS, STEPS))
   is_short_BJ = ~is_right_BJ | jax.random.bernoulli(keys[1], 0.9, is_right_BJ.shape)
   difficulty_B1 = jnp.repeat(jax.random.uniform(keys[2], (PROMPTS, 1)), GROUP, axis=0)
-  left_J = STEPS - 1 - jnp.arange(STEPS)
-  chance_BJ = ((1 - hard * difficulty_B1)**left_J * kept**jnp.cumsum(~is_right_BJ, axis=1)
+  left_1J = STEPS - 1 - jnp.arange(STEPS)[None]
+  chance_BJ = ((1 - hard * difficulty_B1)**left_1J * kept**jnp.cumsum(~is_right_BJ, axis=1)
                * far**jnp.cumsum(~is_short_BJ, axis=1))
   seen_BJD = steps.signs(keys[3], is_right_BJ, difficulty_B1, sign)
   own_BJS = jnp.concatenate([seen_BJD[..., :8], steps.signs(

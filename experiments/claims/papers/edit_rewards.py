@@ -21,7 +21,7 @@ MEASURE = ("share of right tokens after 150 steps of PPO with rewards of tokens 
 MARGIN, RATE = 0.05, 10.0
 FIRST = ("confirmed", None)
 TREE = tabular.Tree(prompts=8, vocab=4, length=4)
-EDITS, PAIRS, PLACES = 100, 200, jnp.arange(TREE.length)
+EDITS, PAIRS, PLACES_1T = 100, 200, jnp.arange(TREE.length)[None]
 
 
 def drawn(key, shape):
@@ -51,7 +51,7 @@ def of_tokens(key, ok_PTV, mistakes):
   tokens_2NT = jnp.stack([before_NT, jnp.where(edits_NT, after_NT, before_NT)])
   labels_2NT = jnp.stack([jnp.where(edits_NT, 0.0, 0.5), jnp.where(edits_NT, 1.0, 0.5)])
   return fit(lambda table_PTV: reward_model.bce(
-      table_PTV[prompt_N[:, None], PLACES, tokens_2NT].ravel(), labels_2NT.ravel(),
+      table_PTV[prompt_N[None, :, None], PLACES_1T[None], tokens_2NT].ravel(), labels_2NT.ravel(),
       jnp.ones(labels_2NT.size, bool)))
 
 
@@ -59,13 +59,14 @@ def of_whole(key, ok_PTV, mistakes):
   """Returns the table [P, T, V] whose sum over a completion is its score, learned from pairs."""
   keys = jax.random.split(key)
   prompt_N, tokens_N2T = drawn(keys[0], (PAIRS, 2))
-  read = lambda table_PTV: table_PTV[prompt_N[:, None, None], PLACES, tokens_N2T].sum(axis=2)
+  read = lambda table_PTV: table_PTV[
+      prompt_N[:, None, None], PLACES_1T[None], tokens_N2T].sum(axis=2)
   right_N2 = read(1.0 * ok_PTV)
   valid_N = right_N2[:, 0] != right_N2[:, 1]
   best_N = (right_N2[:, 1] > right_N2[:, 0]) ^ jax.random.bernoulli(keys[1], mistakes, (PAIRS,))
   sign_N = jnp.where(best_N, -1, 1)
   return fit(lambda table_PTV: reward_model.bradley_terry(
-      *(sign_N * read(table_PTV).T), valid_N))
+      *(sign_N[None] * read(table_PTV).T), valid_N))
 
 
 def environment(key):
@@ -77,11 +78,11 @@ def environment(key):
   whole_PTV = of_whole(keys[3], ok_PTV, mistakes_2[1])
 
   def verify(batch, **_):
-    read = lambda table_PTV: table_PTV[batch.prompt_B[:, None], PLACES, batch.tokens_BT]
+    read = lambda table_PTV: table_PTV[batch.prompt_B[:, None], PLACES_1T, batch.tokens_BT]
     return dict(outcome_B=jnp.zeros(len(batch.prompt_B)), reward_B=read(whole_PTV).sum(axis=1),
                 span_scores_BT=jax.nn.sigmoid(read(odds_PTV)))
 
-  right_PL = ok_PTV[:, PLACES, TREE.leaves[0]].mean(axis=2)
+  right_PL = ok_PTV[:, PLACES_1T, TREE.leaves[0]].mean(axis=2)
   return tabular.Environment(verify, TREE.means(right=right_PL))
 
 

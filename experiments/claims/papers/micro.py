@@ -35,7 +35,7 @@ def pairs(key, shares_XG, tastes_FG):
 def outputs(params, x_NX, y_NF):
   """Returns the numbers [N, C] of a state; all of y_NF are 0 at the end of the prompt."""
   read_ND = jnp.concatenate([x_NX, y_NF], axis=1)
-  return jax.nn.relu(read_ND @ params["hidden"] + params["bias"]) @ params["head"]
+  return jax.nn.relu(read_ND @ params["hidden"] + params["bias"][None]) @ params["head"]
 
 
 def of_one(params, x_NX, y_N2F):
