@@ -28,7 +28,7 @@ class Pairs(NamedTuple):
 
 
 class Data(NamedTuple):
-  """Pairs to learn from, those whose labels are all right, and new pairs that are ordered rightly."""
+  """Pairs to learn from, others whose labels are all right, and new pairs, ordered rightly."""
   labelled: Pairs
   verified: Pairs
   new: Pairs
