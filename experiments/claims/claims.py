@@ -91,14 +91,16 @@ FOLLOWS_FROM_FORMULA = {
 # Why the claims of other papers are not checked: {reason: keys}.
 NOT_CHECKED = {
     "the claim is a figure of language models": (
-        "bag_of_tricks", "cloud", "critic_rm", "if_decorator", "orbit", "raif", "rlpt",
-        "search_gen_v", "sql_rlvr", "tool_rm"),
+        "bag_of_tricks", "cloud", "critic_rm", "if_decorator", "orbit", "raif", "rgr", "rlpt",
+        "rlver", "search_gen_v", "sql_rlvr", "tool_rm"),
     "the claim is about the reasoning of language models": (
         "rm_r1", "rrm", "think_prm", "think_rm"),
     "a toy environment would assume how much is transferred to other tasks": (
-        "fover", "high_precision_if", "kg_path"),
+        "fover", "high_precision_if", "kg_path", "polar"),
     "a toy environment would assume what texts and their similarity say": (
         "ref_align", "rlvrr", "sem_cos", "srm_pairs"),
+    "a toy environment would assume what a judge or its documents know": (
+        "agent_rrm", "med_prm", "rlbff", "trm"),
     "a toy environment would assume how much of a draft a policy copies": ("igrpo",)}
 
 
