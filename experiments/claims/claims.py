@@ -18,6 +18,7 @@ A check is experiments/claims/papers/<key>.py, its key that of configs/papers/<k
   RATE            the middle of the list of learning rates that every arm is tuned over
   FIRST           (outcome, reason): the first outcome that this check had, and what was wrong
                   with that version if it was changed afterwards
+  VARIANT         of the paper's config that the first arm has, if it is not the default
   DIFFERS         {config key: reason} where the first arm is not the paper's config;
                   sizes and rates need no reason (SIZES)
 

@@ -136,14 +136,14 @@ def test_first_arm_is_the_papers_config(key, monkeypatch):
     arm = next(iter(check.arms().values()))
     arm(np.arange(2), np.ones(2, np.float32))
   except Handed as handed:
-    differs = differences(handed.args[0], paper_config(key))
+    differs = differences(handed.args[0], paper_config(key, getattr(check, "VARIANT", "")))
     reasons = getattr(check, "DIFFERS", {})
     assert {k for k in differs if not SIZES.fullmatch(k)} == set(reasons)
     assert all(reasons.values())
 
 
-def paper_config(key):
-  return __import__(f"configs.papers.{key}", fromlist=["get_config"]).get_config()
+def paper_config(key, variant):
+  return __import__(f"configs.papers.{key}", fromlist=["get_config"]).get_config(variant)
 
 
 def differences(c, other):
