@@ -254,6 +254,11 @@ def named_section(path):
   return _defaults(NAMED[path][1](declared()))
 
 
+def first_key(path):
+  """The key that a section of NAMED declares first, which says what it is."""
+  return next(iter(NAMED[path][1](declared())))
+
+
 def _source_of_mixture(tree):
   keys = ("source", "split", "dataset", "options", "columns", "template", "limit")
   return {key: tree["prompts"][key] for key in keys} | dict(

@@ -197,8 +197,7 @@ def _override(config, values):
   for key, value in values.items():
     keys.check_exists(config, key.partition("[")[0])
     if keys.is_named_section(key):
-      first = dict(scorers="path", prompts="name" if "derived" in key.split(".")[:2] else "source"
-                   ).get(key.partition(".")[0], "source")
+      first = keys.base.first_key(key.rpartition(".")[0])
       raise ValueError(f"{key}={value!r}: a section of keys, such as {key}.{first}.")
     keys.open_source(config, key)
     *sections, name = key.split(".")

@@ -201,3 +201,9 @@ def test_an_old_name_is_refused_with_the_new_one(old):
   config.update(nested)
   with pytest.raises(ValueError) as e: keys.check(config)
   assert str(e.value) == message
+
+
+def test_a_section_with_a_chosen_name_is_known_by_its_first_key():
+  assert {path: base.first_key(path) for path in base.NAMED} == {
+      "prompts.mixture": "source", "prompts.derived": "name", "eval.sets": "source",
+      "scorers": "path", "verifier.judges": "url"}

@@ -467,10 +467,10 @@ def load_and_check_prompts(c: keys.Config, draw: int, texts: texts_lib.Texts,
     if p.answers and c.environment.name is not None:
       raise ValueError(f"prompt {p.id!r}: {len(p.answers)} accepted answers; an environment reads "
                        "one.")
-  for name, part in sorted(c.scorers.items()) if train_prompts else ():
-    if part.get("reference") is not None:
-      host_fields.read_references(train_prompts, name, part, texts.tokenizer)
   if train_prompts:
+    for name, part in sorted(c.scorers.items()):
+      if part.get("reference") is not None:
+        host_fields.read_references(train_prompts, name, part, texts.tokenizer)
     _check_weights(c, draw, train_prompts)
     note_template(texts, train_prompts)
   return train_prompts, eval_prompts

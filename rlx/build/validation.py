@@ -237,8 +237,8 @@ def _check_derived(c: keys.Config, methods: methods_lib.Methods) -> None:
   """Refuses what prompts about completions cannot have."""
   if not c.prompts.derived:
     if keys_ := methods.find_readers("derived_B"):
-      raise ValueError(f"prompts.derived: none; {keys_[0]} reads derived_B, whether a completion is "
-                       "of such a prompt.")
+      raise ValueError(f"prompts.derived: none; {keys_[0]} reads derived_B, whether a completion "
+                       "is of such a prompt.")
     return
   build_prompts.bind_derived(c)
   for name, part in build_prompts.list_derived(c).items():

@@ -246,8 +246,9 @@ def _check_pairs(groups: list[list[stored.Completion]], options: Options) -> Non
   weights_N = [a["margin"] - b["margin"] for a, b in pairs]
   if min(weights_N) < 0 or not any(weights_N):
     raise ValueError(f"{said}: the margins of {options.rollouts} weigh its pairs, "
-                     f"{min(weights_N):g} to {max(weights_N):g}; needed are numbers from 0 that are not all 0. With "
-                     "reward_model.soft_bradley_terry a margin below 0 is a pair the other way.")
+                     f"{min(weights_N):g} to {max(weights_N):g}; needed are numbers from 0 that "
+                     "are not all 0. With reward_model.soft_bradley_terry a margin below 0 is a "
+                     "pair the other way.")
 
 
 def measure_prm(run: build.Run, state: records.TrainState,

@@ -340,8 +340,8 @@ def gated(scores_BE: Array, learn_PG: Array, *, index: ranges.Whole = 0,
     r_i = g_i (s_i - min s) / (max s - min s)     g_i = 1[gate_i > 1/2]
 
   Minimum and maximum are those of the prompt's completions with g = 1. The gate may say, for
-  example, that a harmless prompt is answered, and the score how helpful the answer is: refusals, and
-  whatever is replied to a harmful prompt, get nothing.
+  example, that a harmless prompt is answered, and the score how helpful the answer is: refusals,
+  and whatever is replied to a harmful prompt, get nothing.
 
   Source: the normalised reward for helpfulness of Zhang et al. 2025, arXiv:2507.14987. Differs from
   the paper: its scale is not known to us; scores that tie, or stand alone, count 1/2.

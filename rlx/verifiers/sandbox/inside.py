@@ -102,7 +102,8 @@ def serve(options):
 def use_one_arena():
   """Keeps glibc from reserving 64 MB or more of addresses for the allocations of a second thread.
 
-  A process that is started after that would have so much less of its memory, or not: a race.
+  RLIMIT_AS counts these addresses, and a forked process inherits them. Whether they are reserved
+  before or after the fork is a race, so that programs would have different amounts of memory.
   """
   with contextlib.suppress(AttributeError):  # Another C library.
     ctypes.CDLL(None).mallopt(-8, 1)  # M_ARENA_MAX
