@@ -122,6 +122,7 @@ class Pool:
     self._recent = collections.deque(maxlen=_WINDOW)  # Is the verdict unknown?
     self._failed = self._verdicts = 0  # Counts since the last call of `take_failed_share`.
     self._counted = []    # Names that `take_usage` has returned.
+    usage.take()          # What an earlier pool of this process left is not this one's.
     self._lost_in_a_row = collections.Counter()  # Unknown verdicts since one was known, by path.
     self.errors, self.failures = collections.Counter(), collections.Counter()
     self.last_error = ""

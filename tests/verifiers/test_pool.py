@@ -19,7 +19,7 @@ import pytest
 from rlx.build import verifiers as build_verifiers
 from rlx.configs import base
 from rlx.core import records, resolve
-from rlx.verifiers import _worker, pool as pool_lib, process
+from rlx.verifiers import _worker, pool as pool_lib, process, usage
 from tests.verifiers import hostile
 
 nan = np.nan
@@ -457,3 +457,8 @@ def test_a_function_of_a_module_that_workers_lack_stops_the_run(make, monkeypatc
   exec("def own(prompt, text): return 1.0", vars(module))
   with pytest.raises(ValueError, match="'own': a worker process cannot import it: .*only_here"):
     verify(make(1, timeout_s=1.0, functions=dict(own=module.own)), ["x"], "own")
+
+
+def test_counts_of_an_earlier_pool_are_not_those_of_a_new_one():
+  usage.count("judge/requests", 3)
+  with pool_lib.Pool(0, timeout_s=1.0) as new: assert not new.take_usage().get("judge/requests")
