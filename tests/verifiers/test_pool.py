@@ -461,4 +461,5 @@ def test_a_function_of_a_module_that_workers_lack_stops_the_run(make, monkeypatc
 
 def test_counts_of_an_earlier_pool_are_not_those_of_a_new_one():
   usage.count("judge/requests", 3)
-  with pool_lib.Pool(0, timeout_s=1.0) as new: assert not new.take_usage().get("judge/requests")
+  with contextlib.closing(pool_lib.Pool(0, timeout_s=1.0)) as new:
+    assert not new.take_usage().get("judge/requests")
