@@ -379,7 +379,7 @@ from tests import test_resume
 def get_config(): return test_resume.long_config_of(pathlib.Path({model!r}), 10**6)
 """
 _WAITING = """
-import sys, threading
+import sys, time
 from tests import conftest  # Devices and flags, before jax starts.
 from rlx import cli
 from rlx.stages import collect
@@ -387,7 +387,7 @@ collect_batch = collect.Collect.__call__
 def wait(self, state, host, step, clock):
   if step == 1 and waits:
     print("It waits.", flush=True)
-    threading.Event().wait()
+    while True: time.sleep(0.1)  # A wait without end may miss a signal that comes just before it.
   return collect_batch(self, state, host, step, clock)
 collect.Collect.__call__ = wait
 waits = sys.argv.pop() == "wait"
