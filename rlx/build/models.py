@@ -73,7 +73,7 @@ def load_judges(c: keys.Config, mesh: jax.sharding.Mesh, shapes: bool = False
   """{section: (DecoderConfig, params)} of the models that are judges. Raises as `load_model`."""
   return {section: load_sampled(c, path, mesh, shapes, f"{section}.model",
                                 build_judges.list_tokens(c, section))[:2]
-          for path, section in build_judges.list_models(c).items()}
+          for section, path in build_judges.list_models(c).items()}
 
 
 def load_sampled(c: keys.Config, path: str | None, mesh: jax.sharding.Mesh, *args: Any) -> Model:

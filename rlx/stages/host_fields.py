@@ -4,7 +4,7 @@ Each producer runs at most once per step, before the batch is placed on devices,
 method reads its field (core/fields.py). The loop passes these resources: `tokenizer`,
 `rollouts` (numpy), `prompts` and `texts` (one per row), `group_prompts` (one per group),
 `verify` and `verify_lists` ((path of the verifier, prompts, texts) -> for each row a verdict
-or a list of verdicts), `greedy_outcome` ((prompts) -> verdicts of greedy completions),
+or a list of verdicts), `collect_replies` (judge_replies.py), `greedy_outcome` ((prompts) -> verdicts of greedy completions),
 `answer_ids` and `hinted_ids` ({prompt id: token ids}).
 """
 import bisect
@@ -341,6 +341,13 @@ def altered_rows(prompts: Prompts, texts: Sequence[str], prompt_ids: Ids, comple
   return trajectories.pairs([prompt_ids[i // 2 * group] for i in range(len(both))],
                             [[*ids, 0] for ids in both], tokenizer, width + 1,
                             rollouts.prompt_width).rows(), labels_BT
+
+
+@field(None)
+def judge_replies(prompts: Prompts, texts: Sequence[str], outcome_B: np.ndarray,
+                  collect_replies: Callable) -> dict[str, tuple[Rollouts, records.Batch]]:
+  """{section: (rollouts, batch)} of the judges that learn, see judge_replies.py."""
+  return collect_replies(prompts, texts, outcome_B)
 
 
 def _last_match(pattern: str, text: str) -> tuple[int, int] | None:
