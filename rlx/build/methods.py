@@ -112,11 +112,10 @@ def resolve_judging(c: keys.Config, section: str) -> tuple[keys.Config, methods_
   with part.unlocked():
     part.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
     part.advantages = dict(outcome=online.advantages.to_dict(), whiten=False)
-    part.learner.update(loss=online.loss.to_dict(), rollout_correction=off, token_weight=off,
-                        auxiliary=dict(off, coef=0.0), reward_std_filter=off, entropy_coef=0.0)
-    part.kl.coef = 0.0
-    options = build_judges.list_in_process(c)[section]
-    part.rollouts.update(max_tokens=options["max_tokens"])
+    part.learner.loss, part.learner.auxiliary = online.loss.to_dict(), dict(off, coef=0.0)
+    part.learner.rollout_correction = part.learner.token_weight = off
+    part.learner.reward_std_filter, part.learner.entropy_coef, part.kl.coef = off, 0.0, 0.0
+    part.rollouts.max_tokens = build_judges.list_in_process(c)[section]["max_tokens"]
   try:
     return part, resolve_methods(part)
   except ValueError as e:
