@@ -7,10 +7,12 @@ import pytest
 
 from rlx import build
 from rlx.build import memory
+from rlx.io import weights
 from rlx.loops import rl
 from rlx.models import logps
 from rlx.stages import host_state, judge_replies, judging
-from rlx.verifiers import judge
+from rlx.tools import convert
+from rlx.verifiers import _replies, errors, judge
 from tests import test_judges_in_process as in_process, tiny
 
 SECTION = "verifier.judges.own"
@@ -110,6 +112,12 @@ def test_a_run_resumes_bit_for_bit(folder, tmp_path, run):
   np.testing.assert_equal(tiny.lines(workdir), lines)
   states = [tiny.restored(run, x)[0] for x in (workdir, tmp_path / "whole")]
   tiny.assert_equal_trees(*states)
+  convert.convert(workdir, tmp_path / "judge", model="own")
+  config, params, _ = weights.load(tmp_path / "judge")
+  assert not config.has_head
+  tiny.assert_equal_trees(params, states[0].scorers[SECTION])
+  with pytest.raises(ValueError, match="model='other': the run has no such model; .* policy, own"):
+    convert.convert(workdir, tmp_path / "other", model="other")
 
 
 def test_replies_are_rewarded_for_the_verdict_on_the_whole(folder):
@@ -177,3 +185,15 @@ def test_memory_counts_it(run):
   state = run.shapes()
   assert f"{SECTION} + optimizer" in memory.count_state_bytes(state)
   assert memory.estimate_bytes(run, state)[f"activations of the update of {SECTION}"] > 0
+
+
+def test_a_line_without_a_number_is_the_verdict_on_the_whole():
+  parse = lambda text, numbers=(1, 2, None): _replies.parse(
+      judge.Reply(text, "N0"), "yes_no", numbers=numbers)
+  assert parse("Verdict N0 1: yes\nVerdict N0 2: no\nVerdict N0: no") == [1, 0, 0]
+  assert parse("Verdict N0: yes\nVerdict N0 2: no")[1:] == [0, 1]
+  first, _, whole = parse("Verdict N0 1: yes\nVerdict N0: no\nVerdict N0: yes")
+  assert first == 1 and np.isnan(whole)  # They differ.
+  with pytest.raises(errors.Unknown, match="a verdict on item 3"):
+    parse("Verdict N0 3: yes\nVerdict N0: no")
+  with pytest.raises(errors.Unknown, match="has to match"): parse("Verdict N0: no", (1, 2))
