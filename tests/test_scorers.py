@@ -12,7 +12,7 @@ from rlx.io import hf, tokenizer, weights
 from rlx.loops import rl
 from rlx.models import logps, transformer, value
 from rlx.rollouts import padding, trajectories
-from rlx.stages import collect, columns, host_state, model_fields, passes
+from rlx.stages import collect, columns, host_state, model_fields, passes, update_prm
 from rlx.tools import convert
 from tests import stages, tiny
 
@@ -227,9 +227,11 @@ def test_a_run_with_filters_of_scores_resumes_bit_for_bit(folder, tmp_path):
   c = config_of(folder, ("head", "likely"), FILTERED | dict(
       rollouts__select_completions=dict(name="select_completions.everything"),
       rollouts__rehearsal=2,
+      prompts__columns=dict(verifier="format.ascii_share", answer="question"),
       learner__auxiliary=dict(name="auxiliary.rehearsal", coef=1.0)), steps=2,
                 checkpoint__every=1)
-  c.scorers.head.update(update_of("verdicts", "bce"))
+  c.scorers.head.update(update_of("verdicts", "bce") | dict(
+      reference="{};", reference_tokens=4))
   run = build.build(c)
   assert {"appended_passes", "scores_BE"} <= {f.name for f in run.score.planned}
   batches, score = [], run.score.__call__
@@ -376,6 +378,74 @@ def test_pairs_of_a_right_completion_and_of_it_with_another_answer(folder):
   same, metrics = run.update_scorers(jax.tree.map(np.copy, state), none)
   assert metrics["scorers.head/empty"] == 1
   tiny.assert_equal_trees(same.scorers, jax.device_get(state.scorers))
+
+
+@pytest.mark.parametrize("more", [
+    dict(learner__pack=False), dict(mesh=dict(data=2, fsdp=1, tensor=1))], ids=str)
+def test_scorers_that_learn_read_the_reference_answer(folder, more, monkeypatch):
+  """The update reads the tokens that the score reads, each scorer with its own text, in the rows
+  of the batch and in pairs: its loss is that of the scores before it."""
+  c = config_of(folder, ("head", "likely"), dict(
+      more, verifier__scores=("scorers.head", "scorers.likely"), eval__answer=";(.)",
+      prompts__columns=dict(verifier="format.ascii_share", answer="question")))
+  c.scorers.head.update(update_of("altered", "bradley_terry", microbatches=2) | dict(
+      reference="{};", reference_tokens=4))
+  c.scorers.likely.update(update_of("verdicts", "bce", microbatches=2) | dict(
+      reference=";;{}", reference_tokens=5))
+  run = build.build(c)
+  state, prompts, tokens = run.init(), run.prompts.take(8), run.texts.tokenizer
+  prompts = [dataclasses.replace(p, answer=str(i)[:1 + i % 2] * (1 + i % 2))
+             for i, p in enumerate(prompts)]
+  texts = ["1;a", "23;b", "", "4"] * 7 + ["5", "6", "7", "8"]  # No pair in the last group.
+  ids = [tokens.encode(t, add_bos=False) + [tokens.end_id] * bool(t) for t in texts]
+  right_B = np.float32([0, 1, 0, 0] * 8)
+  resources = dict(run.annotate.columns.resources,
+                   verify=lambda path, some, altered: [0.0] * len(altered))
+  run = dataclasses.replace(run, annotate=dataclasses.replace(
+      run.annotate, columns=dataclasses.replace(run.annotate.columns, resources=resources)))
+  rollouts = stages.rollouts(run, prompts, ids, 8)
+  placed = stages.score(run, state, rollouts, right_B, prompts)
+  before_BE, read = np.array(placed.batch.scores_BE), {}
+  call = update_prm.UpdatePrmHead.__call__
+  monkeypatch.setattr(update_prm.UpdatePrmHead, "__call__", lambda self, state, own: (
+      read.update({self.learner.name: own.host}) or call(self, state, own)))
+  after, metrics = run.update_scorers(jax.tree.map(np.copy, state), placed)
+
+  asked = [list(run.texts.prompt_ids(p)) for p in prompts]
+  def by_hand(template, completions):
+    """(rows, h at the last token of each) of completions, equally many of each prompt."""
+    numbers = np.repeat(range(8), len(completions) // 8)
+    rows = trajectories.pairs([
+        asked[i] + tokens.encode(template.replace("{}", prompts[i].answer), add_bos=False)
+        for i in numbers], completions, tokens, 8, 16)
+    head_BT = expected(run, state.replace(frozen_models=state.scorers), rows)["head"]
+    return rows, head_BT[np.arange(len(rows.finish_B)), np.maximum(rows.completion_len_B - 1, 0)]
+  def tokens_of(rows):
+    x = rows.prompt_width
+    return [[*row[x - n:x], *row[x:x + m - 1]] for row, n, m in zip(
+        rows.tokens_BS.tolist(), rows.prompt_len_B, rows.completion_len_B)]
+
+  learn_B = np.asarray(placed.batch.learn_B)
+  rows, h_B = by_hand(";;{}", ids)
+  np.testing.assert_allclose(before_BE[learn_B, 1], 1 / (1 + np.exp(-h_B[learn_B])), atol=1e-5)
+  assert tokens_of(read["scorers.likely"]) == tokens_of(padding.append(rows, 0))
+  h_B = np.log(before_BE[:, 1] / (1 - before_BE[:, 1]))[learn_B]
+  np.testing.assert_allclose(metrics["scorers.likely/loss"], np.mean(
+      np.logaddexp(0, h_B) - right_B[learn_B] * h_B), rtol=1e-5)
+
+  altered = tokens.encode("23;a", add_bos=False) + [tokens.end_id]
+  rows, worse_P = by_hand("{};", [altered] * 7 + [[]])
+  assert tokens_of(read["scorers.head"])[1::2] == tokens_of(padding.append(rows, 0))
+  better_P = before_BE[1::4, 0]
+  np.testing.assert_allclose(metrics["scorers.head/loss"], np.mean(
+      np.logaddexp(0, worse_P - better_P)[:7]), rtol=1e-5)
+  for name in state.scorers:
+    assert np.any(after.scorers[name]["value"]["w_D1"]
+                  != np.asarray(state.scorers[name]["value"]["w_D1"]))
+  traced = {p.name: p.traced for p in memory.trace_programs(run, run.shapes())}
+  for name, host in read.items():  # What the memory of the update is measured by.
+    part = traced[f"{name} update"].args_info[0][2]
+    assert part.rollouts.tokens_BS.shape == host.tokens_BS.shape
 
 
 # What of a trained model the variant :scorer of a paper's config reads.

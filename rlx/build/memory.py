@@ -166,9 +166,10 @@ def estimate_bytes(run: run_lib.Run, state: records.TrainState) -> dict[str, int
     if opt_state is not None:
       moved = sharding.shapes(opt_state, o.mesh)  # From the host's memory, if it is there.
       moved_bytes = memory.tree_bytes(moved) - memory.tree_bytes(opt_state)
+      longer = 1 + o.scorers[name].reference_tokens if name in o.scorers else 0
       stages[_name_update(name)] = whole + moved_bytes + stage_bytes(
           size.update_bytes, learner.config, batch // learner.minibatches, learner.microbatches,
-          param_bytes=memory.tree_bytes(params, 4), tensor=mesh["tensor"])
+          width + longer, param_bytes=memory.tree_bytes(params, 4), tensor=mesh["tensor"])
   if any(spec == ("all",) for _, spec in run.update_policy.statistics):
     stages[_UPDATE["learner"]] += 3 * table
   return stages
@@ -313,7 +314,8 @@ def trace_steps(run: run_lib.Run, state: records.TrainState) -> Iterator[Program
 def _trace_scorer_update(run: run_lib.Run, state: records.TrainState, name: str) -> Program:
   """The update of a scorer that learns, on a batch or on two completions of each prompt."""
   update, (params, opt_state) = run.updates[name], state.get_trained(name)
-  x, t, learner = run.sizes.prompt_tokens, run.sizes.completion_tokens + 1, update.learner
+  x = run.sizes.prompt_tokens + run.passes.scorers[name].reference_tokens
+  t, learner = run.sizes.completion_tokens + 1, update.learner
   b = run.sizes.prompts * learner.group // learner.minibatches
   batch = records.Batch(learner.group, labels_BT=_Shape((b, t - 1), jnp.float32))
   rollouts, batch = sharding.row_shapes((_shape_rollouts(run, x, t, b=b), batch), run.passes.mesh)

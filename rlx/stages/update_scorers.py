@@ -9,6 +9,8 @@ from rlx.learner import sharding
 from rlx.stages import passes as passes_lib, place, update_prm
 
 LABELS = ("verdicts", "altered")  # What a scorer learns from, see scorers.NAME.online in a config.
+# The host field with the rows of one that reads the reference answer.
+REFERENCE_ROWS = dict(verdicts="reference_rows", altered="altered_reference_rows")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,24 +32,33 @@ class UpdateScorers:
     """(state, metrics)."""
     metrics: dict[str, jax.Array] = {}
     # Scorers that learn from the same completions share their placement and packing plans.
-    rows = {labels: self._place(labels, placed)
-            for labels in sorted({labels for labels, _ in self.updates.values()})}
-    for labels, update in self.updates.values():
-      state, _, more = update(state, rows[labels])
+    rows: dict[tuple[str, str | None], place.Placed] = {}
+    for name, (labels, update) in self.updates.items():
+      own = placed.values.get(REFERENCE_ROWS[labels], {}).get(name)
+      shared = labels, None if own is None else name
+      if shared not in rows: rows[shared] = self._place(labels, placed, own)
+      state, _, more = update(state, rows[shared])
       metrics |= more
     return state, metrics
 
-  def _place(self, labels: str, placed: place.Placed) -> place.Placed:
-    """The rows with one more token after each completion, and their column labels_BT."""
+  def _place(self, labels: str, placed: place.Placed,
+             own: records.Rollouts | None) -> place.Placed:
+    """The rows with one more token after each completion, and their column labels_BT.
+
+    Args:
+      own: the rows (numpy) of a scorer that reads the reference answer; None: it does not.
+    """
     if labels == "verdicts":
-      labels_BT = _label_ends(placed.rollouts.mask_BT, placed.batch.outcome_B, placed.batch.learn_B)
-      return placed.append(0).replace(
-          batch=records.Batch(placed.batch.group, labels_BT=labels_BT))
-    host, labels_BT = placed.values["altered_rows"]
-    rollouts, batch = sharding.place_rows(
-        (host, records.Batch(2, labels_BT=labels_BT)), placed.plan.mesh)
-    return place.Placed(rollouts, batch, passes_lib.Planner(
-        host, placed.plan.mesh, placed.plan.pack), {})
+      batch = records.Batch(placed.batch.group, labels_BT=_label_ends(
+          placed.rollouts.mask_BT, placed.batch.outcome_B, placed.batch.learn_B))
+      if own is None: return placed.append(0).replace(batch=batch)
+      host = own
+    else:
+      host, labels_BT = placed.values["altered_rows"]
+      host, batch = host if own is None else own, records.Batch(2, labels_BT=labels_BT)
+    mesh = placed.plan.mesh
+    rollouts, batch = sharding.place_rows((host, batch), mesh)
+    return place.Placed(rollouts, batch, passes_lib.Planner(host, mesh, placed.plan.pack), {})
 
 
 @jax.jit
