@@ -22,6 +22,8 @@ class UpdateScorers:
     verdicts   the verdict of each completion that learns
     altered    1 of a right completion of each prompt, and 0 of the same with another answer
 
+  A scorer with scorers.NAME.reference learns, as it scores, with that text before the completion.
+
   Attributes:
     updates: {section of the config: (one of LABELS, the update that a PRM with a head has too)}.
   """
