@@ -720,7 +720,7 @@ def declared():
       hint=Option(placeholder(str), Kind("a text with {} where the reference answer stands",
                                          lambda x: x in TEXT and "{}" in x)),
   )
-  # Further frozen models that score completions, by names of your own: {name: path, kind, ...}.
+  # Further models that score completions, by names of your own: {name: path, kind, ...}.
   # verifier.scores and verifier.steps name them as "scorers.NAME".
   c.scorers = dict()
   # Training a scorer on stored completions for `steps` batches (rlx/loops/train_scorer.py), with

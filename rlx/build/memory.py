@@ -167,7 +167,8 @@ def estimate_bytes(run: run_lib.Run, state: records.TrainState) -> dict[str, int
     if opt_state is not None:
       moved = sharding.shapes(opt_state, o.mesh)  # From the host's memory, if it is there.
       moved_bytes = memory.tree_bytes(moved) - memory.tree_bytes(opt_state)
-      rows, own_width, own_t = batch, width, t
+      longer = 1 + o.scorers[name].reference_tokens if name in o.scorers else 0
+      rows, own_width, own_t = batch, width + longer, t
       if sampler := _find_judge(run, name):
         rows, own_t = batch * sampler.group, sampler.max_tokens
         own_width = sampler.texts.prompt_tokens + own_t
@@ -325,8 +326,8 @@ def _trace_scorer_update(run: run_lib.Run, state: records.TrainState, name: str)
   """The update of a scorer that learns, on a batch or on two completions of each prompt; of a judge
   on all replies about a batch."""
   update, (params, opt_state) = run.updates[name], state.get_trained(name)
-  x, t, learner, coef_B = (run.sizes.prompt_tokens, run.sizes.completion_tokens + 1, update.learner,
-                           None)
+  x = run.sizes.prompt_tokens + getattr(run.passes.scorers.get(name), "reference_tokens", 0)
+  t, learner, coef_B = run.sizes.completion_tokens + 1, update.learner, None
   b = run.sizes.prompts * learner.group // learner.minibatches
   if sampler := _find_judge(run, name):
     x, t, b = sampler.texts.prompt_tokens, sampler.max_tokens, b * run.sizes.group

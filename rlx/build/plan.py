@@ -5,7 +5,7 @@ from typing import Any
 from rlx.build import (
     judges as build_judges, keys, methods as build_methods, options as options_lib)
 from rlx.core import fields, resolve
-from rlx.stages import methods as methods_lib, model_fields
+from rlx.stages import methods as methods_lib, model_fields, update_scorers
 
 
 FILTER_GROUPS, SELECT_COMPLETIONS = "rollouts.filter_groups", "rollouts.select_completions"
@@ -34,9 +34,12 @@ def _readers(c: keys.Config, methods: methods_lib.Methods) -> Iterator[fields.Re
   if methods.needs("prm_logps_BT"): yield from _prm_readers(methods)
   if judges := build_judges.list_learning(c):
     yield fields.Reader(f"{judges[0]}.online.replies", ("judge_replies",))
-  if updated := [name for name in build_methods.list_online_scorers(c)
-                 if build_methods.find_trained(c, name).labels == "altered"]:
-    yield fields.Reader(f"{updated[0]}.online.labels", ("altered_rows",))
+  for name in build_methods.list_online_scorers(c):
+    labels = build_methods.find_trained(c, name).labels
+    reads_reference = c.scorers[name.partition(".")[2]].get("reference") is not None
+    yield fields.Reader(f"{name}.online.labels", (
+        *["altered_rows"] * (labels == "altered"),
+        *[update_scorers.REFERENCE_ROWS[labels]] * reads_reference))
   if methods.has_kl_reward: yield fields.Reader("kl", ("old_logps_BT", "ref_logps_BT"))
   if methods.has_kl_loss: yield fields.Reader("kl", ("ref_logps_BT",))
 

@@ -9,6 +9,8 @@ from rlx.learner import sharding
 from rlx.stages import passes as passes_lib, place, update_judge, update_prm
 
 LABELS = ("verdicts", "altered")  # What a scorer learns from, see scorers.NAME.online in a config.
+# The host field with the rows of one that reads the reference answer.
+REFERENCE_ROWS = dict(verdicts="reference_rows", altered="altered_reference_rows")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,6 +23,8 @@ class UpdateScorers:
     altered    1 of a right completion of each prompt, and 0 of the same with another answer
     SECTION    replies of the judge of this section, with rewards (stages/judge_replies.py)
 
+  A scorer with scorers.NAME.reference learns, as it scores, with that text before the completion.
+
   Attributes:
     updates: {section of the config: (what it learns from, of the above, and its update)}.
   """
@@ -31,27 +35,35 @@ class UpdateScorers:
     """(state, metrics)."""
     metrics: dict[str, jax.Array] = {}
     # Scorers that learn from the same completions share their placement and packing plans.
-    rows = {labels: self._place(labels, placed)
-            for labels in sorted({labels for labels, _ in self.updates.values()})}
-    for labels, update in self.updates.values():
-      state, _, more = update(state, rows[labels])
+    rows: dict[tuple[str, str | None], place.Placed] = {}
+    for name, (labels, update) in self.updates.items():
+      own = placed.values.get(REFERENCE_ROWS.get(labels, ""), {}).get(name)
+      shared = labels, None if own is None else name
+      if shared not in rows: rows[shared] = self._place(labels, placed, own)
+      state, _, more = update(state, rows[shared])
       metrics |= more
     return state, metrics
 
-  def _place(self, labels: str, placed: place.Placed) -> place.Placed:
-    """The rows that models learn from; of labels with one more token after each completion."""
+  def _place(self, labels: str, placed: place.Placed,
+             own: records.Rollouts | None) -> place.Placed:
+    """The rows that models learn from; of labels with one more token after each completion.
+
+    Args:
+      own: the rows (numpy) of a scorer that reads the reference answer; None: it does not.
+    """
     if labels == "verdicts":
-      labels_BT = _label_ends(placed.rollouts.mask_BT, placed.batch.outcome_B, placed.batch.learn_B)
-      return placed.append(0).replace(
-          batch=records.Batch(placed.batch.group, labels_BT=labels_BT))
-    if labels == "altered":
+      batch = records.Batch(placed.batch.group, labels_BT=_label_ends(
+          placed.rollouts.mask_BT, placed.batch.outcome_B, placed.batch.learn_B))
+      if own is None: return placed.append(0).replace(batch=batch)
+      host = own
+    elif labels == "altered":
       host, labels_BT = placed.values["altered_rows"]
-      batch = records.Batch(2, labels_BT=labels_BT)
+      host, batch = host if own is None else own, records.Batch(2, labels_BT=labels_BT)
     else:
       host, batch = placed.values["judge_replies"][labels]
-    rollouts, batch = sharding.place_rows((host, batch), placed.plan.mesh)
-    return place.Placed(rollouts, batch, passes_lib.Planner(
-        host, placed.plan.mesh, placed.plan.pack), {})
+    mesh = placed.plan.mesh
+    rollouts, batch = sharding.place_rows((host, batch), mesh)
+    return place.Placed(rollouts, batch, passes_lib.Planner(host, mesh, placed.plan.pack), {})
 
 
 @jax.jit
