@@ -42,14 +42,17 @@ def config(folder):
   c = tiny.config(
       folder, steps=3, mesh__data=2, mesh__fsdp=2, eval__every=2, checkpoint__every=1,
       memory_check="off", verifier__max_error_rate=1.0,
-      # Models on all devices judge, by their log-probs and by what they write.
+      # Models on all devices judge, by their log-probs and by what they write, and one learns to.
       verifier__judges=dict(here=tests_judges.ITEMS | dict(model="reference"),
-                            sampled=tests_judges.DIGITS | dict(model="policy")),
+                            sampled=tests_judges.DIGITS | dict(model="policy"),
+                            learns=tests_judges.DIGITS | dict(
+                                model=str(folder / "model"), temperature=1.5,
+                                online=dict(replies=2, optimizer=dict(lr=1e-2)))),
       verifier__judge__concurrent=32, verifier__by_item="judge.rubric/here",
       verifier__default_items=tests_judges.RUBRIC,
       # It reads what lies on all devices.
       rollouts__select_completions=dict(name="select_completions.prof", count=3))
-  c.verifier.scores = ("format.ascii_share", "judge.chat/sampled")
+  c.verifier.scores = ("format.ascii_share", "judge.chat/sampled", "judge.chat/learns")
   return c
 
 
