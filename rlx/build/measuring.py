@@ -110,7 +110,7 @@ def verifier_of(c: keys.Config, path: str,
       options.update(both_orders=False, against="group", opponents=0, strength="win_rate")
     c.verifier.workers = max(c.verifier.workers, 1)
     c.environment.name = None
-  prompts = [dataclasses.replace(p, verifier=path) for p in prompts]
+  prompts = [build_prompts.add_items(c, dataclasses.replace(p, verifier=path)) for p in prompts]
   try:
     judges = judges_of(c)
     pool = build_verifiers.pool_of(c, prompts, judges)
