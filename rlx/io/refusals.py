@@ -50,7 +50,8 @@ def run_refusing(call: Callable[[], Any], folder: str | os.PathLike | None = Non
 
 # Disk full, quota, read errors; read-only, no permission, or a file where a folder is expected.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
-_DISK = (*_FULL, errno.EROFS, errno.EACCES, errno.EPERM, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG)
+_DISK = (*_FULL, errno.EROFS, errno.EACCES, errno.EPERM, errno.EEXIST, errno.ENOTDIR, errno.EISDIR,
+         errno.ELOOP, errno.ENAMETOOLONG)
 
 
 def _end(error):
