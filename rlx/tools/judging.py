@@ -72,7 +72,7 @@ def evaluate_judge(config: keys.Config, workdir: str | os.PathLike, *, rows: Any
   finally:
     used = judge_.close()
   if result["metrics"]["unknown"]["mean"] == 1:
-    raise ValueError(f"{scorer or judge}: none of its numbers is known: {judge_.explain()}.")
+    raise RuntimeError(f"{scorer or judge}: none of its numbers is known: {judge_.explain()}.")
   result["used"] = {name: n for name, n in used.items() if n}
   folder = pathlib.Path(workdir)
   folder.mkdir(parents=True, exist_ok=True)
