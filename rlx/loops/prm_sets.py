@@ -78,7 +78,7 @@ def _read_solution(row: dict, where: str, separator: str | None, prompt: str,
   steps, label = row["steps"], row.get("label")
   if (not isinstance(steps, list) or not steps or not all(isinstance(s, str) and s for s in steps)):
     raise ValueError(f"{where}: `steps` is a list of texts, at least one.")
-  if isinstance(label, bool) or label not in range(-1, len(steps)):
+  if label is None or isinstance(label, bool) or label not in range(-1, len(steps)):
     raise ValueError(f"{where}: label={label!r}; -1 to {len(steps) - 1} are allowed.")
   if separator is None:
     raise ValueError(f"rollouts.step_separator=None: {where} has steps, which it joins.")

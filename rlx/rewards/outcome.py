@@ -207,6 +207,7 @@ def calibrated(outcome_B: Array, scores_BE: Array, learn_B: Array, *,
   """
   for key, i in dict(confidence=confidence, form=form).items():
     if i >= (n := scores_BE.shape[1]):
-      raise ValueError(f"{key}={i}: below {n}, as verifier.scores names {n}; needed are a confidence "
-                       "and whether it is stated: ('confidence.stated', 'confidence.form').")
+      raise ValueError(f"{key}={i}: below {n}, as verifier.scores names {n}; needed are a "
+                       "confidence and whether it is stated: ('confidence.stated', "
+                       "'confidence.form').")
   return scores_BE[:, form] * (1 - jnp.square(scores_BE[:, confidence] - outcome_B))

@@ -20,8 +20,8 @@ def prompts(name, rows, split, *, question="question", answer="answer",
       rlx/prompts/columns.py. A dialogue that ends with a reply, for `rlx sft`, needs no answer.
     verifier: a verifier (<module>.<function> or <package.module>:<function>), or the column
       that names it.
-    meta: columns that are copied to the prompts' meta, such as the difficulty. `items`, the parts of
-      a verdict (rlx/verifiers/items.py), and `reference` (embedding.py) are where a row has them.
+    meta: columns that are copied to the prompts' meta, such as the difficulty. `items`, the parts
+      of a verdict (rlx/verifiers/items.py), and `reference` (embedding.py) are where a row has them.
     tools: column of tools that the chat template describes.
     max_tokens: column of the most tokens of a completion, at most rollouts.max_tokens; a row
       without a value has that.
