@@ -75,9 +75,10 @@ hosts=auto or hosts=ADDRESS:PORT,COUNT,INDEX starts one of several processes.
 def main(*command: str) -> None:
   """Runs the command line `rlx COMMAND ...`, or `COMMAND ...` after the words given.
 
-  An error in the command line or the config ends the program with one line and exit code 2. A run
-  that a signal stops exits with 128 and its number, 130 after Ctrl-C and 143 after SIGTERM.
-  Errors of the program itself keep their traceback.
+  An error in the command line or the config ends the program with one line and exit code 2, and
+  with 1 if what the run depends on fails (`refusals.run_refusing`). A run that a signal stops exits
+  with 128 and its number, 130 after Ctrl-C and 143 after SIGTERM. Errors of the program itself keep
+  their traceback.
   """
   words = [*command, *sys.argv[1:]]
   # As `python -m` does: configs may name functions of modules in the current directory.

@@ -51,6 +51,13 @@ def test_at_k_is_the_mean_over_all_sets():
     assert metrics[name]["prompts"] == len(means) == (2 if k == 4 else 3)
 
 
+def test_there_are_no_votes_where_no_right_completion_states_an_answer():
+  rated, failed = (at_k.at_k(np.array([outcome_G]), [None, None], {"sum": np.zeros(2)})
+                   for outcome_G in ([1., 0.5], [0., 0.]))
+  assert set(rated) == {"pass@1", "pass@2", "best@1/sum", "best@2/sum"}
+  assert failed["maj@2"]["mean"] == failed["weighted@1/sum"]["mean"] == 0
+
+
 def test_what_completions_are_like():
   outcome_PG = np.array([[1., 0.], [nan, 1.]])
   eos, length = records.FINISH.index("eos"), records.FINISH.index("length")

@@ -30,7 +30,7 @@ def row(question, completion, verdict, **more):
 
 ROWS = [row("a", "1", 1), row("a", "2", 0), row("a", "3", 0.2), row("a", "4", True),
         row("b", "1", 0), row("b", "2", 0.0), row("c", "1", None), row("c", "2", 0.5),
-        row("c", "2", 1), row("d", "1", 1), row("d", "1", 0)]
+        row("c", "2", 1), row("d", "1", 1), row("d", "1", 0.9)]
 STEPS = [dict(problem="p", steps=["x", "y", "z"], label=1),
          dict(problem="p", steps=["x"], label=-1),
          dict(problem="q", completion="u;v;w", values=[0.5, 0, 0.0]),
@@ -70,18 +70,39 @@ def test_right_or_wrong():
 
 def test_the_reference_and_words_of_a_row():
   rows = [row("a", "1", "Invalid", gold="7"), row("a", "2", "correct", gold="7")]
-  prompts, _ = made(rows, reference="gold", reads="correct=1 incorrect=0 invalid=0.5")
+  template = judge.TASKS["verdict by a reference"] + " Or correct, or incorrect, or invalid."
+  prompts, _ = made(rows, reference="gold", template=template,
+                    reads="correct=1 incorrect=0 invalid=0.5")
   nonce = prompts[0].meta["judged"]["nonce"]
   assert f"[reference {nonce}]\n7\n" in prompts[0].text and prompts[0].text.startswith(
       judge.TASKS["verdict by a reference"][:60])
   assert judging.verdict(prompts[0], f"Verdict {nonce}: invalid.") == 1.0
   assert judging.verdict(prompts[0], f"Verdict {nonce}: incorrect") == 0.0
-  same, _ = made(rows[1:], reads="right=1 correct=1 wrong=0")
+  same, _ = made(rows[1:], reads="right=1 correct=1 wrong=0",
+                 template=judge.TASKS["verdict"] + " Or right, or correct, or wrong.")
   assert judging.verdict(same[0], f"Verdict {same[0].meta['judged']['nonce']}: correct") == 1
   numbers, _ = made(ROWS[:2], template="{question}/{answer}", reads=r"(?s).*#([01])")
   assert [(p.text, p.answer) for p in numbers] == [("a/1", "1"), ("a/2", "0")]
   assert [judging.verdict(p, "so#1") for p in numbers] == [1, 0]
   assert judging.find_sides(numbers[0]) is None
+
+
+def test_rows_that_contradict_each_other_are_dropped():
+  rows = [row("q", "1", 1), row("q", "1", 0), row("q", "2", 1), row("q", "2", 0.9),
+          row("r", "1", 0)]
+  prompts, dropped = made(rows)
+  assert [(p.meta["judged"]["question"], p.answer) for p in prompts] == [("q", "yes"), ("r", "no")]
+  assert dropped == {"with a verdict that another row contradicts": 2, "repeated completions": 1}
+  # Of scores 1 and 0.9 are two; pairs that disagree about a completion say nothing of it.
+  pairs = [dict(prompt="q", chosen=a, rejected=b) for a, b in ("12", "13", "24")]
+  prompts, dropped = made(pairs, form="pair")
+  assert len(prompts) == 2 and dropped["with a verdict that another row contradicts"] == 2
+  _, dropped = made(rows[2:4] + [row("q", "5", 0), row("q", "6", 1)], form="pair")
+  assert dropped == {"with a verdict that another row contradicts": 2}
+  steps = [dict(question="q", steps=["1", "2"], label=x) for x in (-1, 1)]
+  prompts, dropped = made(steps, form="step")  # Both say that the first step is right.
+  assert [p.answer for p in prompts] == ["yes"] and dropped == {
+      "with a verdict that another row contradicts": 2, "repeated completions": 1}
 
 
 def test_pairs_have_a_hashed_order_and_no_ties():
@@ -190,7 +211,15 @@ def test_hostile_replies_earn_nothing():
     *((ROWS, dict(reads=reads, form=form), r"prompts.columns.reads='.*': words with scores such as")
       for reads, form in (("(", "verdict"), ("yes", "verdict"), (r"(\d){item}", "verdict"),
                           ("a=1 b=0", "score"), (r"(\d+)", "scores"))),
-    (ROWS, dict(reads="good=0.7 bad=0"), "no word whose score is 1, which is a label"),
+    *((ROWS, dict(reads=reads, form=form), f"^prompts.columns.reads='.*': .*{said}")
+      for form, reads, said in (
+          ("verdict", "good=1 bad=0", "the request of form='verdict' asks for yes or no; with ot"),
+          ("pair", "A3=1 B3=0", "asks for A or B or tie; with other words"),
+          ("score", r"Score {nonce}: (\d+)", "asks for a score from 1 to 10; with"),
+          ("critique", "better=1 worse=0", "None with form='critique'"))),
+    (STEPS, dict(reads="yes_no", form="first_error", separator=";"),
+     "None with form='first_error'"),
+    (ROWS, dict(reads="yes=0.7 no=0"), "no word whose score is 1, which is a label"),
     (ROWS, dict(split="dev"), "no split 'dev'; rows without a column `split` are of train or test"),
 ], ids=str)
 def test_a_file_that_lacks_what_a_form_needs_is_one_line(rows, columns, message):

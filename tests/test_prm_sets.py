@@ -56,6 +56,7 @@ def test_better_and_worse_solutions_one_or_several(run, tmp_path):
     (dict(prompt="1M2=", steps=[], label=-1), "row 0: `steps` is a list of texts"),
     (dict(prompt="1M2=", steps=["7"], label=1), "row 0: label=1; -1 to 0 are allowed"),
     (dict(prompt="1M2=", steps=["7"]), "row 0: label=None; -1 to 0"),
+    (dict(prompt="1M2=", steps=["7"], label=True), "row 0: label=True; -1 to 0"),
     (dict(prompt="1M2=", chosen="7"), r"row 0 has \['chosen', 'prompt'\]; needed are `steps`"),
 ], ids=lambda x: str(x)[:40])
 def test_a_row_of_neither_kind_is_one_line(run, tmp_path, row, message):

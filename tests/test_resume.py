@@ -314,7 +314,7 @@ def test_a_silence_prints_every_stack_once(capfd):
 def test_an_error_of_the_disk_is_one_line(capsys):
   def full(): raise OSError(28, "No space left on device", "/full/metrics.jsonl")
   with pytest.raises(SystemExit) as ended: refusals.run_refusing(full, again="run again to go on.")
-  assert ended.value.code == 2
+  assert ended.value.code == 1  # The same command may succeed later.
   assert capsys.readouterr().err == (
       "rlx: /full/metrics.jsonl: No space left on device; run again to go on.\n")
 
@@ -326,7 +326,7 @@ def test_a_verifier_that_is_down_is_one_line(capsys):
   verifiers.verify([records.Prompt("p", "?", "1", "down")], ["1"])
   with pytest.raises(SystemExit) as ended:
     refusals.run_refusing(lambda: verifiers.check(0.1), again="")
-  assert ended.value.code == 2
+  assert ended.value.code == 1
   assert capsys.readouterr().err == (
       "rlx: verifier.max_error_rate=0.1: 1 of the last 1 verdicts are unknown (since the start: "
       "unknown 1; last message: no reply).\n")

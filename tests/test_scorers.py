@@ -554,7 +554,11 @@ def test_what_an_ensemble_says_of_a_completion():
     (("head",), dict(), "scorers.head: verifier.scores and verifier.steps do not name it"),
     (("head",), dict(verifier__scores=("scorers.hed",)), "verifier.scores=.*is no scorers.hed"),
     (("head",), dict(verifier__scores=("scorers.head",), scorers__head__path=None),
-     "scorers.head.path=None: a model"),
+     "scorers.head.path=None: the folder `scorer` that `rlx train_scorer` wrote into its workdir, "
+     "or a Hugging Face model with a head"),
+    (("ratio",), dict(verifier__scores=("scorers.ratio",), scorers__ratio__path=None),
+     "scorers.ratio.path=None: the folder or file of a language model, or hf:OWNER/NAME, for kind="
+     "'implicit'"),
     (("head",), dict(verifier__scores=("scorers.head",), scorers__head__path="other"),
      "its tokenizer differs"),
     (("head",), dict(verifier__scores=("scorers.head",), scorers__head__path="text"),

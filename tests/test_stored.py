@@ -42,7 +42,7 @@ def test_reads_texts_as_token_ids(run, tmp_path):
   assert run.texts.tokenizer.decode(got[0].ids) == "7;2#2" and got[0].ids[-1] == 1
   assert got[0].verdict == 1 and np.isnan(got[1].verdict) and got[2].verdict == .5
   assert got[2].prompt == got[0].prompt and [x.group for x in got] == ["a", "a", "4M7m2="]
-  assert stored.count_sampled_tokens(got) == 13
+  assert stored.count_sampled_tokens(got) is None
   assert stored.count_sampled_tokens(stored.read(_file(tmp_path, _row(sampled=40)),
                                                  run.texts)) == 40
 

@@ -10,7 +10,7 @@ import pytest
 
 from configs.papers import implicit_prm
 from rlx import build
-from rlx.build import load, options as options_lib
+from rlx.build import load, methods as build_methods
 from rlx.core import records, rng
 from rlx.evals import best_of_n
 from rlx.io import curves, metrics as io_metrics, weights
@@ -48,6 +48,11 @@ def test_the_prm_learns_and_the_policy_does_not(implicit):
   rows = [json.loads(l) for l in (workdir / "rollouts.jsonl").read_text().splitlines()]
   assert len(rows) == 16 * 4 == summary["completions"]
   assert summary["sampled_tokens"] == sum(r["sampled"] for r in rows)
+  # Of rows that do not say how many tokens were sampled for them it is unknown.
+  plain = [dataclasses.replace(x, row={})
+           for x in stored.read(workdir / "rollouts.jsonl", run.texts)]
+  assert train_scorer.describe(plain, summary["training_tokens"]) == (
+      f"64 completions, {summary['training_tokens']} tokens trained on")
   # Two steps of half of the groups each: every completion was trained on once.
   assert summary["training_tokens"] == summary["sampled_tokens"]
   lines = io_metrics.read(workdir)
@@ -212,8 +217,7 @@ def test_labels_of_steps_by_a_panel_of_judges_and_by_consensus(implicit, tmp_pat
     c.train_scorer.rollouts, c.train_scorer.held_out = str(path), str(workdir / "held_out.jsonl")
     (folder := tmp_path / name).mkdir()
     run = build.build(c, learns="prm")
-    found, _ = train_scorer.data(run, state, folder, options_lib.read_options(
-        train_scorer.Options, c))
+    found, _ = train_scorer.data(run, state, folder, train_scorer.read_options(c, run))
     right = [[float(x) for x in chain.steps(p, row["completion"])]
              for p, row in zip(run.prompts.by_id([row["group"] for row in rows]), rows)]
     run.close()
@@ -338,6 +342,9 @@ def pairs(*margins):
 @pytest.mark.parametrize("loss, rows, message", [
     ("bradley_terry", TIED, "compares completions of a group, of which none of .* has two with "),
     ("plackett_luce", TIED, "compares completions of a group"), ("bce", TIED, None),
+    ("prm.dpo", TIED, "compares completions of a group, .* is prm.ce"), ("prm.ce", TIED, None),
+    ("prm.nca", pairs(0), None),
+    ("prm.ce", [dict(prompt="4M7=", completion="1", verdict=None)], "no row of .* known verdict"),
     ("scaled_bradley_terry", pairs(-2, 1), "margins of .* weigh its pairs, -2 to 1; needed are "),
     ("scaled_bradley_terry", pairs(0, 0), "0 to 0; needed are numbers from 0 that are not all 0"),
     ("scaled_bradley_terry", pairs(0, 1), None), ("soft_bradley_terry", pairs(-2), None),
@@ -345,16 +352,19 @@ def pairs(*margins):
 def test_rows_of_which_a_loss_learns_nothing_are_refused(implicit, tmp_path, loss, rows, message):
   texts, path = implicit[2].texts, tmp_path / "rows.jsonl"
   path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-  options = types.SimpleNamespace(head_loss=f"reward_model.{loss}", rollouts=str(path))
-  groups = stored.group_completions(stored.label_outcomes(stored.read(path, texts)))
+  labels = None if loss.startswith("prm.") else "outcome"
+  key, name = ("prm", loss) if labels is None else ("train_scorer", f"reward_model.{loss}")
+  c = config_of(train_scorer__labels=labels, train_scorer__rollouts=str(path),
+                train_scorer__held_out=str(path), **{f"{key}__loss": dict(name=name)})
+  options = train_scorer.read_options(c, types.SimpleNamespace(
+      methods=build_methods.resolve_methods(c)))
+  groups = stored.group_completions(stored.read(path, texts))
   if message is None: return train_scorer._check_pairs(groups, options)
-  with pytest.raises(ValueError, match=f"^train_scorer.loss.name='.*{loss}': .*{message}"):
+  with pytest.raises(ValueError, match=f"^{key}.loss.name='.*{loss}': .*{message}"):
     train_scorer._check_pairs(groups, options)
   if rows is TIED:  # It is the run that is refused.
     with pytest.raises(ValueError, match=message):
-      train_scorer.train(config_of(
-          train_scorer__labels="outcome", train_scorer__loss=dict(name=options.head_loss),
-          train_scorer__rollouts=str(path), train_scorer__held_out=str(path)), tmp_path / "run")
+      train_scorer.train(c, tmp_path / "run")
 
 
 def test_pairs_of_a_file_are_groups_of_two(implicit, tmp_path):

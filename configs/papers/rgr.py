@@ -7,7 +7,7 @@ meets: criteria of fact, such as an intermediate result, and of process, such as
   rlx train papers/rgr:judge base=gsm8k model.path=MODEL \
       verifier.judge.url=URL verifier.judge.model=NAME
 
-A row with a column `items` (prompts.columns.meta=items) has its own rubric, {"name", "text",
+A row with a column `items` has its own rubric, {"name", "text",
 "weight"}; others have that of the base, which has a criterion of fact, the answer, and two of form.
 In the variant :judge a judge reads all criteria at once.
 

@@ -9,7 +9,7 @@ style.
   rlx train papers/rlvrr:programs workdir=DIR model.path=MODEL
 
 In the variant :programs the style is checked by programs, each with a weight, that rows have in the
-column `items` (prompts.columns.meta=items; rlx/verifiers/code_checks.py); the made facts share two.
+column `items` (rlx/verifiers/code_checks.py); the made facts share two.
 The others check the length alone.
 
 Letters beside the values: C taken from the released code (YJiangcm/RLVRR, reward_fn.py), O our

@@ -7,7 +7,7 @@ correlated items share only once: w is proportional to S^(-1/2) 1, S the covaria
   rlx train papers/rrd:judge base=gsm8k model.path=MODEL \
       verifier.judge.url=URL verifier.judge.model=NAME
 
-Rows with a column `items` (prompts.columns.meta=items) have their own rubric. `items.select`
+Rows with a column `items` have their own rubric. `items.select`
 of rlx.rewards is the paper's filter of items that misrank pairs or repeat others, which runs on
 stored scores before the training.
 

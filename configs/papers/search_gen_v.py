@@ -7,7 +7,7 @@ weighted mean.
   rlx train papers/search_gen_v base=gsm8k model.path=MODEL \
       verifier.judge.url=URL verifier.judge.model=NAME
 
-Rows with a column `items` (prompts.columns.meta=items) have their own nuggets, {"name", "text",
+Rows with a column `items` have their own nuggets, {"name", "text",
 "weight"}. Letters beside the values: P stated in the paper, O our choice. Differences from the
 paper: the judge is a general model, where the paper distils one of 4B parameters, and the
 nuggets of the base stand for those that it extracts from retrieved passages. The policy does

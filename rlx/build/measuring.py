@@ -110,6 +110,7 @@ def verifier_of(c: keys.Config, path: str,
       options.update(both_orders=False, against="group", opponents=0, strength="win_rate")
     c.verifier.workers = max(c.verifier.workers, 1)
     c.environment.name = None
+    if form == "judge.rubric": c.verifier.by_item = path
   prompts = [dataclasses.replace(p, verifier=path) for p in prompts]
   try:
     judges = judges_of(c)
@@ -123,7 +124,7 @@ def verifier_of(c: keys.Config, path: str,
       if without := next((p.id for p in prompts if not p.answer), None):
         raise ValueError(f"{without} has no `answer`, which {path} reads as {{reference}}; add it, "
                          "set a verifier.judge.template without {reference}, or use judge.pairs.")
-  has_items = path == c.verifier.by_item or form == "judge.rubric"
+  has_items = path == c.verifier.by_item
   return measuring.VerifierJudge(
       outcomes.Verifiers(pool, (), path if has_items else None, judges), pool, path,
       c.rollouts.step_separator or "\n", compares, by_prefix=path.startswith("judge."))

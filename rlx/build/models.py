@@ -268,8 +268,7 @@ def load_model(c: keys.Config, path: str | None, shapes: bool = False,
     ValueError: no path, or sequences could be longer than the model supports.
   """
   if path is None:
-    raise ValueError(f"{key}=None: a model" + "; only `rlx sft` makes one" * (key == "model.path")
-                     + ".")
+    raise ValueError(f"{key}=None: {_say_model(c, key)}.")
   try:
     config, params, tokenizer = weights.load(path, dtype=c.model.param_dtype, shapes=shapes)
   except ValueError as e:
@@ -298,6 +297,18 @@ def load_model(c: keys.Config, path: str | None, shapes: bool = False,
       remat=c.model.remat, matmul_precision=c.model.matmul_precision), params, tokenizer
 
 
+def _say_model(c: keys.Config, key: str) -> str:
+  """What the path of a model at a key is, for a message that there is none."""
+  model = "the folder or file of a language model, or hf:OWNER/NAME"
+  if key == "model.path": return f"{model}; only `rlx sft` makes one, of sft.fresh"
+  if not key.startswith("scorers."): return model
+  part = read_scorers(c)[key.split(".")[1]]
+  if part.kind not in ("head", "probability"): return f"{model}, for kind={part.kind!r}"
+  return ("the folder `scorer` that `rlx train_scorer` wrote into its workdir, or a Hugging Face "
+          "model with a head for scores, as a folder or hf:OWNER/NAME"
+          + "; a language model gets one with online.labels" * (part.online.labels is not None))
+
+
 def load_tokenizer(c: keys.Config) -> tokenizer_io.Tokenizer:
   """The tokenizer of model.path, or of sft.fresh without one; reads no weights.
 
@@ -309,7 +320,7 @@ def load_tokenizer(c: keys.Config) -> tokenizer_io.Tokenizer:
     weights.kind(folder)  # It says what a model is.
     return weights.load_tokenizer(folder)
   if "alphabet" not in c.sft.fresh:
-    raise ValueError("model.path=None: a model; only `rlx sft` makes one, of sft.fresh.")
+    raise ValueError(f"model.path=None: {_say_model(c, 'model.path')}.")
   return tokenizer_io.characters(c.sft.fresh.alphabet)
 
 

@@ -14,7 +14,7 @@ from rlx.core import records, resolve
 from rlx.environments import runner
 from rlx.io import chat, rows as io_rows, terminal, tokenizer as tokenizer_io
 from rlx.learner import hosts
-from rlx.prompts import derived, filters, iterator, mixture
+from rlx.prompts import columns, derived, filters, iterator, mixture
 from rlx.stages import derive as derive_lib, dialogue, host_fields, texts as texts_lib
 from rlx.verifiers import items, judging, pool
 
@@ -331,7 +331,7 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
     by_source = {name: _read_source(name, part, split, at_most, unread, **of_set)
                  for name, part in sources.items()
                  if (split := find_split(part)) or not (name or kind == "eval" and c.eval.sets)}
-    prompts = [_add_items(c, p) for some in by_source.values() for p in some]
+    prompts = [add_items(c, p) for some in by_source.values() for p in some]
     _check_limits(prompts, *_find_limit(next(iter(sources.values())) if of_set else c, kind))
     for reason in dict.fromkeys(row.reason for row in unread or ()):
       rows = [row for row in unread or () if row.reason == reason]
@@ -376,10 +376,12 @@ def load_prompts(c: keys.Config, texts: texts_lib.Texts,
   return train, held_out
 
 
-def _add_items(c: keys.Config, prompt: records.Prompt) -> records.Prompt:
+def add_items(c: keys.Config, prompt: records.Prompt) -> records.Prompt:
   """The prompt with verifier.default_items, if it does not say what the items of a verdict are."""
-  if not c.verifier.default_items or "items" in prompt.meta: return prompt
-  return dataclasses.replace(prompt, meta={**prompt.meta, "items": [*c.verifier.default_items]})
+  meta = {key: x for key, x in prompt.meta.items() if key != "items"}
+  if (own := columns.read_items(prompt.meta.get("items"))) is None:
+    own = [*c.verifier.default_items] or None
+  return dataclasses.replace(prompt, meta=meta if own is None else meta | dict(items=own))
 
 
 def _find_limit(c: keys.Config, kind: str) -> tuple[str, int]:

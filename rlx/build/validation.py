@@ -171,6 +171,10 @@ def _check_rollouts(c: keys.Config, methods: methods_lib.Methods) -> None:
   if r.per_prompt == 1 and (terms := find_comparing(c, methods)):
     _refuse(c, "rollouts.per_prompt", f"advantages.{terms[0]} compares completions of a group; "
             "use >= 2, or an estimator such as batch.reinforce")
+  if (r.per_prompt == 1 and c.prm.order != "none" and methods.needs("prm_logps_BT")
+      and c.train_scorer.labels is None and does_prm_compare(c, methods)):
+    _refuse(c, "rollouts.per_prompt", f"prm.loss.name={c.prm.loss.name!r} compares completions of "
+            "a group; use >= 2, or a loss of single ones such as prm.ce")
 
 
 def _check_kept(c: keys.Config, methods: methods_lib.Methods) -> None:
@@ -607,6 +611,17 @@ def find_comparing(c: keys.Config, methods: methods_lib.Methods) -> list[str]:
   rewards_B = np.repeat(np.arange(_FEW, dtype=np.float32), c.rollouts.per_prompt)
   return [name for name, (_, fn) in methods.estimators.items()
           if not np.any(_estimate(fn, scored, rewards_B))]
+
+
+def does_prm_compare(c: keys.Config, methods: methods_lib.Methods) -> bool:
+  """Whether prm.loss learns nothing of groups whose completions have equal verdicts.
+
+  Found by running it on such groups.
+  """
+  tied = _make_example(c, methods)
+  tied = tied.replace(action_BT=np.ones_like(tied.action_BT))
+  loss = resolve.split_metrics(jax.jit(methods.prm)(tied))[0]
+  return not (np.any(loss.total) or np.any(loss.weight))
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -20,19 +20,23 @@ def at_k(outcome_PG: np.ndarray, answers: list[str | None],
     answers: [B] extracted answers, None where there is none.
     scores: {name: score_B} of the PRM, see `prm_sets.scores`; empty without one.
   Returns:
-    {"pass@K", "maj@K", "weighted@K/NAME", "best@K/NAME": as `accuracy.interval`}.
+    {"pass@K", "maj@K", "weighted@K/NAME", "best@K/NAME": as `accuracy.interval`}. There are no
+    votes where completions are right and none states an answer, as those of people's ratings.
   """
   p, g = outcome_PG.shape
   answers_PG = [answers[i * g:(i + 1) * g] for i in range(p)]
   groups = lambda by_name: {k: np.asarray(v, float).reshape(p, g) for k, v in by_name.items()}
   weights, scores = groups(best_of_n.weights(scores)), groups(scores)
   right_PG = np.where(np.isnan(outcome_PG), np.nan, outcome_PG > 0.5)
+  votes = any(a is not None for a in answers) or not np.any(outcome_PG > 0.5)
   values: dict[str, Sequence | np.ndarray] = {}
   def vote(k, weight_PG=(None,) * p):
     return [pass_at_k.maj_at_k(*row, k, w) for *row, w in zip(answers_PG, outcome_PG, weight_PG)]
   for k in [2**i for i in range(g.bit_length()) if 2**i <= g]:
-    values |= {f"pass@{k}": pass_at_k.estimate_each(outcome_PG, k), f"maj@{k}": vote(k)}
-    values |= {f"weighted@{k}/{name}": vote(k, w_PG) for name, w_PG in weights.items()}
+    values[f"pass@{k}"] = pass_at_k.estimate_each(outcome_PG, k)
+    if votes:
+      values[f"maj@{k}"] = vote(k)
+      values |= {f"weighted@{k}/{name}": vote(k, w_PG) for name, w_PG in weights.items()}
     values |= {f"best@{k}/{name}": [best_of_n.at_n(*row, k)[1] for row in zip(
         score_PG, right_PG)] for name, score_PG in scores.items()}
   return {name: accuracy.interval(np.array(value_P)[:, None]) for name, value_P in values.items()}

@@ -17,7 +17,15 @@ _PACKAGE = pathlib.Path(__file__).parent.parent
 
 def run_refusing(call: Callable[[], Any], folder: str | os.PathLike | None = None, *,
                  again: str) -> None:
-  """Runs call(); an error that the user can fix ends the program with one line and exit code 2.
+  """Runs call(); an error that the user can fix ends the program with one line.
+
+  The exit code says whether the same command may succeed later:
+
+    2  no: the command, its config or its files have to change (ValueError, a path)
+    1  yes: something failed that the run depends on, such as a judge, a verifier or an environment
+       that is down (RuntimeError), or a full disk. The run goes on where it stopped.
+
+  Errors of the program itself keep their traceback, of which the exit code is 1, too.
 
   Args:
     folder: the path that a message about the disk names if the error has none.
@@ -27,10 +35,10 @@ def run_refusing(call: Callable[[], Any], folder: str | os.PathLike | None = Non
     call()
   except OSError as e:
     if e.errno not in _DISK: _end(e)
-    refuse(f"{e.filename or folder}: {e.strerror}; {again}")
-  except (ValueError, RuntimeError) as e:  # RuntimeError: a judge, verifier or environment is down.
+    refuse(f"{e.filename or folder}: {e.strerror}; {again}", 1 if e.errno in _FULL else 2)
+  except (ValueError, RuntimeError) as e:
     if not _is_raised_here(e): _end(e)
-    refuse(e)
+    refuse(e, 1 if isinstance(e, RuntimeError) else 2)
   except KeyboardInterrupt:
     # At once: a regular exit would wait for a checkpoint under way, whose thread then fails and
     # prints a traceback.
@@ -40,9 +48,10 @@ def run_refusing(call: Callable[[], Any], folder: str | os.PathLike | None = Non
     _end(e)
 
 
-# Disk full, quota, read-only, no permission, read errors, or a file where a folder is expected.
-_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO,
-         errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG)
+# Disk full, quota, read errors; read-only, no permission, or a file where a folder is expected.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+_DISK = (*_FULL, errno.EROFS, errno.EACCES, errno.EPERM, errno.EEXIST, errno.ENOTDIR, errno.EISDIR,
+         errno.ELOOP, errno.ENAMETOOLONG)
 
 
 def _end(error):
@@ -53,8 +62,8 @@ def _end(error):
   os._exit(1)  # A regular exit would wait for all other processes.
 
 
-def refuse(error: Any) -> NoReturn:
-  """Prints an error in one line and exits with code 2.
+def refuse(error: Any, status: int = 2) -> NoReturn:
+  """Prints an error in one line and exits with a code, see `run_refusing`.
 
   Of an error that wraps another, the message of the innermost one is printed.
   """
@@ -66,7 +75,7 @@ def refuse(error: Any) -> NoReturn:
   wrapped = any(sign in text for sign in ("Traceback", "Failed loading"))
   print("rlx: " + terminal.line(lines[-1] if wrapped else " ".join(lines)), file=sys.stderr,
         flush=True)
-  _exit(2)
+  _exit(status)
 
 
 def _exit(status: int) -> NoReturn:

@@ -78,13 +78,13 @@ def _read_solution(row: dict, where: str, separator: str | None, prompt: str,
   steps, label = row["steps"], row.get("label")
   if (not isinstance(steps, list) or not steps or not all(isinstance(s, str) and s for s in steps)):
     raise ValueError(f"{where}: `steps` is a list of texts, at least one.")
-  if not isinstance(label, int) or not -1 <= label < len(steps):
+  if label is None or isinstance(label, bool) or label not in range(-1, len(steps)):
     raise ValueError(f"{where}: label={label!r}; -1 to {len(steps) - 1} are allowed.")
   if separator is None:
     raise ValueError(f"rollouts.step_separator=None: {where} has steps, which it joins.")
   ends = np.cumsum([len(s) + len(separator) for s in steps])
   ends[-1] -= len(separator)  # The last step has none.
-  return Solution(prompt, separator.join(steps), problem, ends=ends.tolist(), label=label)
+  return Solution(prompt, separator.join(steps), problem, ends=ends.tolist(), label=int(label))
 
 
 def _read_preference(row: dict, where: str) -> list[tuple[str, bool]]:

@@ -638,15 +638,17 @@ def limit_tokens(completions: list[Completion], tokens: int | None, *,
   if tokens is None: return completions
   place = {id(x): i for group in group_completions(completions) for i, x in enumerate(group)}
   order = sorted(completions, key=lambda x: place[id(x)]) if spread else completions
-  spent = np.cumsum([count_sampled_tokens([x]) for x in order])
+  spent = np.cumsum([x.row.get("sampled", len(x.ids)) for x in order])
   if spent[0] > tokens:
     raise ValueError(f"train_scorer.max_sampled={tokens}: the first completion took {spent[0]}.")
   return order[:int(np.searchsorted(spent, tokens, side="right"))]
 
 
-def count_sampled_tokens(completions: list[Completion]) -> int:
-  """Number of tokens that were sampled for the completions, `values` included."""
-  return sum(x.row.get("sampled", len(x.ids)) for x in completions)
+def count_sampled_tokens(completions: Sequence[Completion]) -> int | None:
+  """Number of tokens that were sampled for the completions, `values` included; None: rows do not
+  say."""
+  if any("sampled" not in x.row for x in completions): return None
+  return sum(x.row["sampled"] for x in completions)
 
 
 def batch(groups: list[list[Completion]], step: int, run: build.Run, *, add_outcome: bool = False

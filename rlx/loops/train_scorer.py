@@ -14,8 +14,10 @@ If train_scorer.rollouts or train_scorer.held_out names no file, the policy samp
 completions into the workdir. The same command with the same workdir resumes the run.
 rlx.tools.evaluate and rlx.tools.convert read the checkpoints.
 """
+from collections.abc import Sequence
 import dataclasses
 import inspect
+import math
 import os
 import pathlib
 from typing import Any
@@ -24,7 +26,7 @@ import jax
 import numpy as np
 
 from rlx import build
-from rlx.build import keys, methods as build_methods, options as options_lib
+from rlx.build import keys, methods as build_methods, options as options_lib, validation
 from rlx.core import records, resolve
 from rlx.core.options import key
 from rlx.evals import at_k, prm_metrics
@@ -59,6 +61,7 @@ class Options:
   eval_every: int = key("eval.every")
   scores: tuple = key("verifier.scores")
   curate: resolve.UserFunction | None = None  # See train_scorer.curate.
+  compares: bool = False  # Whether the loss compares completions of a group.
 
 
 def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | None:
@@ -76,8 +79,18 @@ def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | N
     s.record(config, run.shapes())
     s.restore(run.init, run.prompts)
     run.outcomes.hold(s.state)
-    return _train(run, s, options_lib.read_options(
-        Options, config, curate=build_methods.bind_curation(config)))
+    return _train(run, s, read_options(config, run))
+
+
+def read_options(config: keys.Config, run: build.Run) -> Options:
+  """The Options of a config and its Run."""
+  options = options_lib.read_options(Options, config, curate=build_methods.bind_curation(config))
+  if options.labels is None:
+    compares = bool(options.rollouts) and validation.does_prm_compare(config, run.methods)
+  else:
+    loss = resolve.lookup("losses", options.head_loss, "train_scorer.loss.name")
+    compares = not update_prm.COMPARED.isdisjoint(inspect.signature(loss).parameters)
+  return dataclasses.replace(options, compares=compares)
 
 
 def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, Any] | None:
@@ -90,7 +103,6 @@ def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, An
   groups = ([completions] if options.labels in step_labels.OF_STEPS else
             stored.group_completions(completions))
   groups = stored.split_groups(groups, run.sizes.group)
-  if options.labels == "outcome" and options.rollouts: _check_pairs(groups, options)
   for step in s.steps():
     rollouts, outcome_B, columns = stored.batch(groups, step, run, add_outcome=options.add_outcome)
     s.host.training_tokens += int(rollouts.completion_len_B.sum())
@@ -111,15 +123,23 @@ def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, An
   summary = s.finish(
       **evaluation, labels=options.labels,
       loss=options.loss if options.labels is None else options.head_loss,
-      completions=len(completions), sampled_tokens=stored.count_sampled_tokens(completions),
+      completions=len(completions),
+      sampled_tokens=stored.count_sampled_tokens(completions),
       training_tokens=s.host.training_tokens,
       # A mean over steps, as in the RL loop; None for a PRM with a head.
       prm_accuracy=s.recent_mean("prm/accuracy"))
   curves.draw_at_k(s.workdir / "at_k.png", evaluation)
   report_lib.print_metrics(evaluation)
-  print("{completions} completions, {sampled_tokens} tokens sampled for them, "
-        "{training_tokens} trained on".format(**summary))
+  print(describe(completions, s.host.training_tokens))
   return summary
+
+
+def describe(completions: Sequence[stored.Completion], trained: int) -> str:
+  """A line on how much data a scorer has learned from, `trained` tokens in all steps."""
+  sampled = stored.count_sampled_tokens(completions)
+  return (f"{len(completions)} completions"
+          + (f", {sampled} tokens sampled for them" if sampled is not None else "")
+          + f", {trained} tokens trained on")
 
 
 def save_scorer(run: build.Run, s: session.Session, options: Options) -> None:
@@ -163,13 +183,21 @@ _accuracy = jax.jit(prm_metrics.accuracy)
 def data(run: build.Run, state: records.TrainState, workdir: pathlib.Path,
          options: Options) -> tuple[list[stored.Completion], list[stored.Completion]]:
   """Reads (training completions, held-out ones); samples and labels those not yet stored."""
-  held_out: str | pathlib.Path | None = options.held_out
+  # What is wrong with a given file is said before anything is sampled.
+  given = None if options.held_out is None else stored.read(options.held_out, run.texts)
+  completions = _read_training(run, state, workdir, options)
+  if given is not None: return completions, given
+  held_out = workdir / "held_out.jsonl"
+  stored.sample(held_out, run, state, run.eval_prompts, run.sampling.sampled,
+                batch=run.sizes.eval_batch, group=run.sizes.eval_samples, stream="held_out",
+                verifier=next((p for p in options.prm_sets if not p.endswith(".jsonl")), None))
+  return completions, stored.read(held_out, run.texts)
+
+
+def _read_training(run: build.Run, state: records.TrainState, workdir: pathlib.Path,
+                   options: Options) -> list[stored.Completion]:
+  """The training completions of `data`."""
   rollouts: str | pathlib.Path | None = options.rollouts
-  if held_out is None:
-    held_out = workdir / "held_out.jsonl"
-    stored.sample(held_out, run, state, run.eval_prompts, run.sampling.sampled,
-                  batch=run.sizes.eval_batch, group=run.sizes.eval_samples, stream="held_out",
-                  verifier=next((p for p in options.prm_sets if not p.endswith(".jsonl")), None))
   if rollouts is None:
     assert run.prompts is not None
     rollouts = workdir / "rollouts.jsonl"
@@ -205,8 +233,12 @@ def data(run: build.Run, state: records.TrainState, workdir: pathlib.Path,
     if not completions:
       raise ValueError(f"train_scorer.labels={options.labels!r}: no row of {rollouts} has such a "
                        "label.")
-  return (stored.limit_tokens(completions, options.max_sampled, spread=options.labels is not None),
-          stored.read(held_out, run.texts))
+  completions = stored.limit_tokens(completions, options.max_sampled,
+                                    spread=options.labels is not None)
+  if options.labels in (None, "outcome") and options.rollouts:
+    _check_pairs(stored.split_groups(stored.group_completions(completions), run.sizes.group),
+                 options)
+  return completions
 
 
 def _judge(completions: list[stored.Completion], run: build.Run, workdir: pathlib.Path,
@@ -232,17 +264,21 @@ def _check_rows(completions: list[stored.Completion], path: str | os.PathLike,
 
 
 def _check_pairs(groups: list[list[stored.Completion]], options: Options) -> None:
-  """Refuses rows in which a loss that compares completions finds nothing to learn."""
-  loss = resolve.lookup("losses", options.head_loss, "train_scorer.loss.name")
-  if update_prm.COMPARED.isdisjoint(inspect.signature(loss).parameters): return
-  said = f"train_scorer.loss.name={options.head_loss!r}"
+  """Refuses rows of which the loss learns nothing, such as one that compares completions."""
+  key, path, single = (
+      ("prm.loss.name", options.loss, "prm.ce") if options.labels is None else
+      ("train_scorer.loss.name", options.head_loss, "reward_model.bce"))
+  said = f"{key}={path!r}"
+  if all(math.isnan(x.verdict) for group in groups for x in group):
+    raise ValueError(f"{said}: no row of {options.rollouts} has a known verdict.")
+  if not options.compares: return
   pairs = [(a.row, b.row) for group in groups for a in group for b in group
            if a.verdict > b.verdict]
   if not pairs:
     raise ValueError(f"{said}: it compares completions of a group, of which none of "
                      f"{options.rollouts} has two with different verdicts; a loss of single ones "
-                     "is reward_model.bce.")
-  if options.head_loss != "reward_model.scaled_bradley_terry" or "margin" not in pairs[0][0]: return
+                     f"is {single}.")
+  if path != "reward_model.scaled_bradley_terry" or "margin" not in pairs[0][0]: return
   weights_N = [a["margin"] - b["margin"] for a, b in pairs]
   if min(weights_N) < 0 or not any(weights_N):
     raise ValueError(f"{said}: the margins of {options.rollouts} weigh its pairs, "

@@ -5,6 +5,7 @@ dict is never asked or compared with.
 
   question  a text, or chat messages {"role", "content"} with a text or parts of type text
   answer    a text or number, or a list of them, of which any one is right
+  items     a list of what the parts of a verdict are, or its JSON text
   tools     a list of descriptions for the chat template, or their JSON text
   max_tokens  a whole number, the most tokens of a completion
 """
@@ -107,6 +108,20 @@ def read_tools(value: Any, where: str) -> tuple[dict, ...]:
   if not is_list(tools) or not all(isinstance(tool, Mapping) for tool in tools):
     raise ValueError(f"{where}: {value!r:.60} is no list of tools, which are objects.")
   return tuple(_drop_none(tool) for tool in tools)
+
+
+def read_items(value: Any) -> Any:
+  """What the items of a verdict are, or their JSON text; None where the value is missing.
+
+    >>> columns.read_items('[{"name": "brief", "weight": null}]')
+    [{'name': 'brief'}]
+
+  A value that cannot be read is returned as it is; `verifiers.items.find_problem` refuses it.
+  """
+  if is_missing(value): return None
+  if isinstance(value, str):
+    with contextlib.suppress(ValueError): value = json.loads(value)
+  return _drop_none(value)
 
 
 def read_limit(value: Any, where: str) -> int | None:

@@ -145,10 +145,10 @@ def _read_steps(row: dict, where: str) -> dict[str, Any]:
   steps, label = row["steps"], columns.read_number(row.get("label"))
   if not columns.is_list(steps) or not steps or not all(isinstance(x, str) and x for x in steps):
     raise ValueError(f"{where}: steps={steps!r:.60}; needed is a list of texts, at least one.")
-  if type(label) is not int or not -1 <= label < len(steps):
+  if isinstance(label, bool) or label not in range(-1, len(steps)):  # A table with a gap has 1.0.
     raise ValueError(f"{where}: label={label!r:.40}; needed is the index of the first wrong step, "
                      f"0 to {len(steps) - 1}, or -1.")
-  return dict(kind="steps", texts=tuple(steps), label=label)
+  return dict(kind="steps", texts=tuple(steps), label=int(label))
 
 
 def _read_gold(row: dict, where: str) -> dict[str, Any]:

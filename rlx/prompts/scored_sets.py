@@ -76,6 +76,8 @@ def read(path: str, load: Callable[[str], Iterable[Mapping]], separator: str | N
     except (AttributeError, IndexError, KeyError, TypeError) as e:
       raise ValueError(f"{where} is no row of {name} as it is published: {type(e).__name__}, "
                        f"{e!s:.100}.") from None
+    if isinstance(made, list) and any(columns.is_missing(x.get("question", "?")) for x in made):
+      made = "without a question"
     yield where, made
 
 
@@ -237,8 +239,9 @@ def _read_helpsteer2_preference(row, where):
   return made if isinstance(made, str) else [made | dict(margin=abs(strength))]
 
 
-def _turns(prompt: str) -> str | Sequence[dict]:
+def _turns(prompt: str | None) -> str | Sequence[dict] | None:
   """Turns after the first are marked by <extra_id_1>User and <extra_id_1>Assistant."""
+  if prompt is None: return None
   first, *rest = re.split(r"\s*<extra_id_1>(User|Assistant)\n", prompt)
   if not rest: return prompt
   return [dict(role="user", content=first), *(
@@ -273,6 +276,8 @@ def _read_prm800k(row, where, *, separator):
     x = (rated[chosen] if chosen is not None else
          dict(step["human_completion"], rating=1) if step.get("human_completion") else wrong)
     if x is None or x.get("rating") is None: return "with a step without a rating"
+    if isinstance(x["rating"], bool) or x["rating"] not in (-1, 0, 1):
+      return "with a rating that is not -1, 0 or 1"
     steps.append(x["text"].strip())
     values.append(float(x["rating"] >= 0))  # 0 is neutral, which the paper counts as right.
     if not values[-1]: break
@@ -282,14 +287,16 @@ def _read_prm800k(row, where, *, separator):
 def _read_processbench(row, where, *, separator):
   """Zheng et al. 2024, arXiv:2412.06559: steps, and the index of the first wrong one or -1."""
   steps, label = (columns.find(row, key, where) for key in ("steps", "label"))
-  if not -1 <= label < len(steps): return "with a label that is no index of a step, and not -1"
+  if not columns.is_list(steps) or not all(isinstance(x, str) for x in steps):
+    return "without a list of texts as steps"
+  if isinstance(label, bool) or label not in range(-1, len(steps)):
+    return "with a label that is no index of a step, and not -1"
   values = [float(label < 0 or j < label) for j in range(len(steps))]
   return _join(columns.find(row, "problem", where), [x.strip() for x in steps], values, separator)
 
 
 def _join(question: str, steps: Sequence[str], values: list[float], separator: str) -> Read:
   """The row of a solution whose steps have values; its verdict is that of the last one."""
-  if not question: return "without a question"
   if not steps or not all(steps): return "with an empty step"
   if any(separator in step for step in steps): return f"with {separator!r} inside of a step"
   error = next((j for j, value in enumerate(values) if value == 0), -1)

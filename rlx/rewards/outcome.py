@@ -205,6 +205,9 @@ def calibrated(outcome_B: Array, scores_BE: Array, learn_B: Array, *,
     >>> outcome.calibrated(jnp.array([1., 0.]), jnp.array([[.5, 1.], [.5, 0.]]), jnp.ones(2, bool))
     Array([0.75, 0.  ], dtype=float32)
   """
-  if (last := max(confidence, form)) >= (n := scores_BE.shape[1]):
-    raise ValueError(f"there is no score {last}: verifier.scores names {n}, from 0.")
+  for key, i in dict(confidence=confidence, form=form).items():
+    if i >= (n := scores_BE.shape[1]):
+      raise ValueError(f"{key}={i}: below {n}, as verifier.scores names {n}; needed are a "
+                       "confidence and whether it is stated: ('confidence.stated', "
+                       "'confidence.form').")
   return scores_BE[:, form] * (1 - jnp.square(scores_BE[:, confidence] - outcome_B))

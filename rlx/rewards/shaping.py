@@ -359,9 +359,10 @@ def gated(scores_BE: Array, learn_PG: Array, *, index: ranges.Whole = 0,
     >>> shaping.gated(scores_BE, jnp.ones((1, 3), bool))
     Array([0., 0., 1.], dtype=float32)
   """
-  if (last := max(index, gate)) >= scores_BE.shape[1]:
-    raise ValueError(f"there is no score {last}: verifier.scores names {scores_BE.shape[1]}, from "
-                     "0.")
+  for key, i in dict(index=index, gate=gate).items():
+    if i >= (n := scores_BE.shape[1]):
+      raise ValueError(f"{key}={i}: below {n}, as verifier.scores names {n}; needed are a score "
+                       "and what allows it.")
   score_PG, gate_PG = (scores_BE[:, i].reshape(learn_PG.shape) for i in (index, gate))
   open_PG = learn_PG & (gate_PG > 0.5)
   return masked.where_valid(_unit(score_PG, open_PG), open_PG).reshape(-1)

@@ -13,6 +13,7 @@ The rows say what is measured (rlx/prompts/rated.py has their columns):
 
 Writes judging.json and judging.png, which `rlx view` shows.
 """
+import dataclasses
 import functools
 import itertools
 import json
@@ -24,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from rlx.build import keys, measuring as build_measuring
+from rlx.build import keys, measuring as build_measuring, prompts as build_prompts
 from rlx.evals import (
     accuracy, best_of_n, calibration, overoptimization, reward_bench, reward_model, rewordings,
     step_errors, verifier)
@@ -62,6 +63,7 @@ def evaluate_judge(config: keys.Config, workdir: str | os.PathLike, *, rows: Any
   if rows is None: raise ValueError("rlx evaluate scorer=... or judge=...: rows=FILE is needed.")
   given = rated.read(itertools.islice(_open_rows(rows), None if limit is None else int(limit)),
                      columns)
+  given = [dataclasses.replace(x, prompt=build_prompts.add_items(config, x.prompt)) for x in given]
   judge_ = build_measuring.build_judge(config, [x.prompt for x in given], scorer, judge)
   check(judge_, given, own)
   try:
@@ -70,7 +72,7 @@ def evaluate_judge(config: keys.Config, workdir: str | os.PathLike, *, rows: Any
   finally:
     used = judge_.close()
   if result["metrics"]["unknown"]["mean"] == 1:
-    raise ValueError(f"{scorer or judge}: none of its numbers is known: {judge_.explain()}.")
+    raise RuntimeError(f"{scorer or judge}: none of its numbers is known: {judge_.explain()}.")
   result["used"] = {name: n for name, n in used.items() if n}
   folder = pathlib.Path(workdir)
   folder.mkdir(parents=True, exist_ok=True)

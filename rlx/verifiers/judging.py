@@ -255,6 +255,8 @@ def _ask(prompt):
     raise ValueError(f"prompts.columns.reads={judged.get('reads')!r:.60}: words with scores such "
                      "as 'yes=1 no=0', or a regular expression with one group, a number; with "
                      "{item} for form='scores' and only there.")
+  if (problem := _find_unasked(judged)) is not None:
+    raise ValueError(f"prompts.columns.reads={judged['reads']!r:.60}: {problem}.")
   answer = _choose_word(judged, reads, prompt.answer)
   listed, nonce = judged.get("steps") or judged.get("answers", ()), None
   if "{nonce}" in template:
@@ -282,6 +284,20 @@ def _is_format(reads, form):
     return re.compile(reads).groups == 1 and ("{item}" in reads) == (form == "scores")
   except re.error:
     return False
+
+
+def _find_unasked(judged):
+  """Why no reply would state a verdict in the format that a config names; None: one may."""
+  form, default = judged["form"], _READS[judged["form"]]
+  if judged.get("reads") is None: return None
+  if default is None: return f"None with form={form!r}, whose verdict is the number of a step"
+  if form == "critique": return f"None with form={form!r}, which states no verdict"
+  if judged.get("template") or judged["reads"] == default: return None
+  own, asked = (_replies.words_of(x) for x in (judged["reads"], default))
+  if own is not None and asked is not None and own.keys() <= asked.keys(): return None
+  said = "a score from 1 to 10" if asked is None else " or ".join(_replies.spell_words(default))
+  return (f"the request of form={form!r} asks for {said}; with other words or formats, a "
+          "prompts.columns.template that asks for them")
 
 
 def _choose_word(judged, reads, given):

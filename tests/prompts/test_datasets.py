@@ -293,6 +293,8 @@ def test_columns_are_named_by_options():
   rows = [dict(q="2 + 3?", a=5, how="math_answer.boxed")]
   (prompt,) = jsonl.prompts(rows, "train", question="q", answer="a", verifier="how")
   assert (prompt.text, prompt.answer, prompt.verifier) == ("2 + 3?", "5", "math_answer.boxed")
+  more = [dict(rows[0], reference="five", items=None, left="out")]
+  assert next(jsonl.prompts(more, "train", question="q", answer="a")).meta == dict(reference="five")
   with pytest.raises(ValueError, match=(
       r"prompts.columns.question='question': row 0 of train has \['a', 'how', 'q'\]")):
     list(jsonl.prompts(rows, "train"))

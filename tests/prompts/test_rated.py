@@ -63,6 +63,7 @@ def test_numbers_may_be_texts_as_in_a_csv_file():
   kept = lambda got: [(x.texts, repr(x.gold), x.kl) for x in got]
   assert kept(rated.read(texts)) == kept(rated.read(rows))
   assert rated.read([dict(prompt="?", steps=["a"], label="-1")])[0].label == -1
+  assert repr(rated.read([dict(prompt="?", steps=["a"], label=0.0)])[0].label) == "0"
 
 
 @pytest.mark.parametrize("row, message", [

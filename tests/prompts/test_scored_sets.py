@@ -150,7 +150,7 @@ def test_every_set_has_a_case_and_a_source_or_none():
 
 @pytest.mark.parametrize("name, row", [
     ("prm800k", dict(label=3)), ("prm800k", dict(label=dict(finish_reason="solution"))),
-    ("processbench", dict(problem="?", steps=["4"], label=None)),
+    ("processbench", dict(problem="?", steps=["4"])),
     ("ultrafeedback", dict(instruction="?", completions=["4", "5"])), ("hh_rlhf", dict(chosen=4)),
     ("math_shepherd", dict(input="2? Step 1: a ки", label=2)),
     ("preferences", dict(chosen=[4], rejected="5")),
@@ -159,6 +159,31 @@ def test_a_row_of_another_shape_is_one_line(name, row):
   with pytest.raises(ValueError, match=f"^({KEY}|column=.*: )?{name}:rows: row 0") as e:
     next(scored_sets.read(f"{name}:rows", lambda source: [row], "\n", KEY))
   assert "\n" not in str(e.value)
+
+
+def rated(rating): return dict(question=dict(problem="?"), label=dict(
+    finish_reason="solution", steps=[dict(completions=[dict(text="4", rating=rating)],
+                                          chosen_completion=0)]))
+
+
+@pytest.mark.parametrize("name, row, reason", [
+    *(("processbench", dict(problem="?", steps=["4"], label=label), "with a label that is no index")
+      for label in (None, True, 0.5, "0", 1)),
+    *(("processbench", dict(problem="?", steps=steps, label=-1), "without a list of texts as steps")
+      for steps in ("abc", None, ["4", 4])),
+    *(("prm800k", rated(rating), "with a rating that is not -1, 0 or 1")
+      for rating in (True, 0.3, 5, "good")),
+    ("prm800k", rated(None), "with a step without a rating"),
+    *((name, dict(row, prompt=asked, instruction=asked), "without a question")
+      for name, row in (
+          ("helpsteer", dict(response="4", helpfulness=4)),
+          ("helpsteer2_preference", dict(response_1="4", response_2="5", preference_strength=1)),
+          ("ultrafeedback", dict(completions=[dict(response=x, overall_score=5) for x in "45"])))
+      for asked in (None, "", " ")),
+], ids=str)
+def test_a_row_with_a_wrong_value_is_dropped_with_the_reason(name, row, reason):
+  (_, made), = scored_sets.read(f"{name}:rows", lambda source: [row], "\n", KEY)
+  assert isinstance(made, str) and made.startswith(reason)
 
 
 @pytest.mark.parametrize("path, separator, message", [

@@ -94,7 +94,7 @@ def test_a_score_behind_a_gate():
   np.testing.assert_allclose(got, [0, 0, 1, .5, 0, .5, 0, 0, 0, 0])
   np.testing.assert_allclose(shaping.gated(scores_BE, learn_PG, index=1, gate=2),
                              [.5, 0, .5, .5, 0, .5, 0, 0, 0, 0])
-  with pytest.raises(ValueError, match="there is no score 3: verifier.scores names 3"):
+  with pytest.raises(ValueError, match="^gate=3: below 3, as verifier.scores names 3; needed"):
     shaping.gated(scores_BE, learn_PG, gate=3)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from rlx import build
+from rlx.build import models as build_models, prompts as build_prompts
 from rlx.core import records
 from rlx.io import metrics as io_metrics
 from rlx.loops import rl
@@ -196,6 +197,21 @@ def test_a_run_learns_from_items_and_shows_them(files, tmp_path, verifier):
     if verifier == "format.ascii_share": continue
     assert row["verdict"] == .75 * a["value"] + .25 * b["value"]
   assert "; a (weight 3.00): 1.00; train" in view.render(tmp_path / "run")
+
+
+def test_rows_have_their_own_items_whether_or_not_they_are_named(files, tmp_path):
+  """Also as a table has them, with nulls or as JSON text; others have verifier.default_items."""
+  given = dict(default=None, own=[dict(name="own", weight=2, veto=None)],
+               text=json.dumps([dict(name="own", weight=2)]))
+  source = write_rows(tmp_path, lambda split, i: [*given.values()][i % 3])
+  for meta in ("", "items"):
+    c = tiny.config(files, prompts__source=source, prompts__columns=dict(
+        verifier="format.ascii_share", **(dict(meta=meta) if meta else {})),
+                    verifier__default_items=(dict(name="base"),), **RUN)
+    prompts, _ = build_prompts.load_prompts(c, build_prompts.texts_of(
+        c, build_models.load_tokenizer(c)))
+    assert [p.meta["items"] for p in prompts[:3]] == [
+        [dict(name="base")], *[[dict(name="own", weight=2)]] * 2], meta
 
 
 @pytest.mark.parametrize("changes, of, message", [

@@ -74,6 +74,10 @@ def test_refusals(text, refuses):
     ("**Confidence**: 90 %", .9), ("Confidence score: 95/100.", .95), ("confidence = 0", 0),
     ("Confidence: 0.5. No, confidence: 0.25", .25), ("Confidence: 80", None), ("confidence: 1.5",
     None),
+    *((f"Confidence: {x}", None) for x in (
+        "1/5", "1 out of 5", "1 of 5", "1 in 10", "0,8", "0-10%", "0%-10%", "1 to 10", "1 - 10",
+        "0%5")),
+    ("Confidence: 1\n2. It is", 1), ("Confidence: 80%, of 5", .8), ("Confidence: 1 - sure", 1),
     ("confidence: 1e5", None), ("confidence: nan", None), ("Confidence: -0.5", None), ("80%", None),
     ("confidence: 0.9\nconfidence: 200%", None), ("<think>Confidence: 1</think>", None), ("",
     None)])

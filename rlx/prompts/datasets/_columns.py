@@ -5,6 +5,9 @@ from typing import Annotated
 from rlx.core import ranges, records
 from rlx.prompts import columns as columns_lib
 
+# Columns in whose absence a verifier silently reads something else.
+_READ = ("items", "reference")
+
 
 def prompts(name, rows, split, *, question="question", answer="answer",
             verifier="math_answer.final", meta=(), tools=None,
@@ -17,7 +20,8 @@ def prompts(name, rows, split, *, question="question", answer="answer",
       rlx/prompts/columns.py. A dialogue that ends with a reply, for `rlx sft`, needs no answer.
     verifier: a verifier (<module>.<function> or <package.module>:<function>), or the column
       that names it.
-    meta: columns that are copied to the prompts' meta, such as the difficulty.
+    meta: columns that are copied to the prompts' meta, such as the difficulty. `items`, the parts
+      of a verdict (rlx/verifiers/items.py), and `reference` (embedding.py) are where a row has them.
     tools: column of tools that the chat template describes.
     max_tokens: column of the most tokens of a completion, at most rollouts.max_tokens; a row
       without a value has that.
@@ -45,7 +49,8 @@ def prompts(name, rows, split, *, question="question", answer="answer",
         answers=answers if len(answers) > 1 else (),
         verifier=verifier if {".", ":"} & set(verifier) else read(
             "verifier", verifier, columns_lib.read_answers)[0],
-        meta={column: read("meta", column) for column in meta},
+        meta={column: row[column] for column in _READ if not columns_lib.is_missing(
+            row.get(column))} | {column: read("meta", column) for column in meta},
         tools=read("tools", tools, columns_lib.read_tools) if tools else (),
         max_tokens=read("max_tokens", max_tokens, columns_lib.read_limit) if max_tokens else None)
 

@@ -23,6 +23,7 @@ each. The requests are written by rlx/verifiers/judging.py, which also compares 
 A row whose column `split` has another name is left out; without that column a hash of the question
 decides, so that no question is in both splits.
 """
+import collections
 from collections.abc import Iterable, Iterator, Mapping
 import hashlib
 import itertools
@@ -38,6 +39,7 @@ _Text = Annotated[str | None, ranges.TEXT.or_none]
 _ASKED = ("question", "problem", "prompt")
 _SURE = 0.5  # A verdict above it is right.
 _VERIFIERS = dict(scores="judging.ranking", score="judging.score", critique="judging.gold")
+_OF_ONE = ("verdict", "step", "first_error")  # About one completion, whose label is a word.
 _OF_SIDES = ("score", "critique")  # About one completion of a pair.
 _DROPPED = "that balanced or per_question leave out"
 
@@ -147,25 +149,40 @@ def demonstration(prompt, rng):
 
 def _read_rows(rows: Iterable[Mapping], split: str, form: str, names: Mapping[str, str],
                held_out: float) -> Iterator[dict[str, Any] | records.Dropped]:
-  """What the rows of a split say, each completion of a question once."""
+  """What the rows of a split say, each completion of a question once, and none about which they
+  contradict each other."""
+  parts, verdicts = [], collections.defaultdict(set)
+  said = "answer" if form in _OF_ONE else "verdict"
+  for where, x in _read_parts(rows, split, form, names, held_out):
+    parts.append((where, x))
+    if not isinstance(x, str): verdicts[x["id"]].add(x[said])
   seen: set[str] = set()
+  for where, x in parts:
+    if isinstance(x, str): yield records.Dropped(where, x)
+    elif len(verdicts[x["id"]]) > 1:
+      yield records.Dropped(where, "with a verdict that another row contradicts")
+    elif x["id"] in seen: yield records.Dropped(where, "repeated completions")
+    else:
+      seen.add(x["id"])
+      yield x
+
+
+def _read_parts(rows: Iterable[Mapping], split: str, form: str, names: Mapping[str, str],
+                held_out: float) -> Iterator[tuple[str, dict[str, Any] | str]]:
+  """(the row, a completion or a beginning of one, or why it is dropped) of the rows of a split."""
   for i, row in enumerate(rows):
     where = f"row {i}"
     row = _read_chats(row, where, names["question"])
     if isinstance(row, str):
-      yield records.Dropped(where, row)
+      yield where, row
       continue
     text = _find_question(row, where, names["question"])
     if split != _find_split(row, text, split, held_out): continue
     for part in _split_pair(row, where, names["completion"], names["verdict"]):
       read = _read_row(part, where, form, names)
       for x in [read] if isinstance(read, str | dict) else read:
-        if isinstance(x, str): yield records.Dropped(where, x)
-        elif (id_ := _hash(text, x["completion"])) in seen:
-          yield records.Dropped(where, "repeated completions")
-        else:
-          seen.add(id_)
-          yield dict(x, id=id_, question=text)
+        yield where, x if isinstance(x, str) else dict(
+            x, id=_hash(text, x["completion"]), question=text)
 
 
 def _read_chats(row, where, column):
@@ -281,7 +298,7 @@ def _read_text(row, column, where, key):
 def _ask(completions: list[dict], form: str, both_orders: bool,
          most: int) -> Iterator[dict | records.Dropped]:
   """What is asked of completions: {"id", "question", "answer", "judged", "kind" of the label}."""
-  if form in ("verdict", "step", "first_error"):
+  if form in _OF_ONE:
     for x in completions:
       yield dict(x, kind=x["answer"] == "none" if form == "first_error" else x["answer"])
     return
