@@ -37,7 +37,8 @@ MATH = [dict(problem=f"Find ${i}/2$.", solution=rf"It is $\boxed{{\frac{{{i}}}{{
 MBPP = [dict(task_id=1, text="Write a function to add two numbers.",
              code="def add(a, b):\r\n  return a + b", test_list=["assert add(1, 2) == 3"],
              test_setup_code="", challenge_test_list=[], split="train")]
-STEPS = {"capo", "clip_delta", "fapo", "gdpo", "pav", "pure", "reasonflux", "rsbs", "vsrm"}
+STEPS = {"capo", "clip_delta", "fapo", "gdpo", "pav", "pure", "reasonflux", "rsbs", "tp_grpo",
+         "vsrm"}
 TURNS = {"agent_rrm", "ftrl", "gigpo", "gra", "igpo", "oprl", "ppr_renorm", "prs"}
 ANSWERS = {"crew", "dro_r3", "ema_std_filter", "jepo", "ll_rew", "nover", "rlpr", "verifree",
            "vr_cli"}

@@ -1,6 +1,7 @@
 """Judging as a task: prompts from stored completions, verdicts, hostile replies, votes, p(yes)."""
 import dataclasses
 import json
+import re
 
 import jax
 import numpy as np
@@ -14,6 +15,7 @@ from rlx.evals import judgements as judgements_eval
 from rlx.io import tokenizer, weights
 from rlx.loops import rl, sft, train_scorer
 from rlx.models import logps
+from rlx.prompts import error_patterns
 from rlx.prompts.datasets import judging as data
 from rlx.rollouts import trajectories
 from rlx.tools import evaluate, judgements
@@ -82,6 +84,37 @@ def test_the_reference_and_words_of_a_row():
   assert [(p.text, p.answer) for p in numbers] == [("a/1", "1"), ("a/2", "0")]
   assert [judging.verdict(p, "so#1") for p in numbers] == [1, 0]
   assert judging.find_sides(numbers[0]) is None
+
+
+def test_patterns_of_errors():
+  """Copies that say nothing of the verdict keep it; those without an answer have one of their own,
+  and those with another answer are wrong."""
+  rows = [row("a", "3 + 4 = 7", "correct", gold="7"), row("b", "17; so", "incorrect", gold="9"),
+          row("c", "9; so 9", "incorrect", gold="9")]
+  words = dict(reference="gold", reads="correct=1 incorrect=0 invalid=0.5", invalid=0.5)
+  prompts, _ = made(rows, patterns=error_patterns.PATTERNS, **words)
+  of = {(p.meta["judged"]["question"], p.meta["pattern"]): p for p in prompts}
+  answer = lambda *key: of[key].meta["judged"]["answer"]
+  assert [of["a", x].answer for x in ("none", *error_patterns.PATTERNS)] == [
+      "correct", *["invalid"] * 4, *["correct"] * 3, "incorrect"]
+  assert [of["b", x].answer for x in ("none", "cut", "opened")] == [
+      "incorrect", "invalid", "incorrect"]
+  # Only a right answer is changed, since another one may become right.
+  assert ("b", "changed") not in of and ("c", "changed") not in of
+  assert answer("a", "boxed") == r"3 + 4 = \boxed{7}" and answer("b", "boxed") == r"\boxed{17}; so"
+  assert re.fullmatch(r"3 \+ 4 = [0-689]", answer("a", "changed"))
+  assert "3 + 4 = 7".startswith(answer("a", "cut")) and len(answer("a", "cut")) in range(2, 7)
+  assert set(answer("b", "repeated").split(" so")[1:]) == {""}
+  assert answer("a", "opened").endswith("\n3 + 4 = 7") and answer("a", "claimed").startswith(
+      "3 + 4 = 7\n")
+  again, _ = made(rows[::-1], patterns=("cut", "changed"), **words)
+  assert {p.id for p in again} < {p.id for p in prompts}
+  # With two verdicts what is no answer is not right; no number is the reference of these.
+  plain, _ = made(ROWS[:2], patterns=error_patterns.PATTERNS)
+  assert {p.meta["pattern"]: p.answer for p in plain if p.meta["judged"]["question"] == "a"}[
+      "refused"] == "no" and "changed" not in {p.meta["pattern"] for p in plain}
+  with pytest.raises(ValueError, match=r"^prompts.columns.patterns=\('cut',\): \(\) with form='pair'"):
+    made(ROWS, form="pair", patterns=("cut",))
 
 
 def test_pairs_have_a_hashed_order_and_no_ties():

@@ -23,18 +23,20 @@ each. The requests are written by rlx/verifiers/judging.py, which also compares 
 A row whose column `split` has another name is left out; without that column a hash of the question
 decides, so that no question is in both splits.
 """
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import hashlib
 import itertools
+import re
 from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from rlx.core import ranges, records
-from rlx.prompts import columns as columns_lib, scored_sets
+from rlx.prompts import columns as columns_lib, error_patterns, scored_sets
 from rlx.rewards import step_labels
 
 _Text = Annotated[str | None, ranges.TEXT.or_none]
+_Patterns = Annotated[tuple, ranges.some_of(error_patterns.PATTERNS)]
 _ASKED = ("question", "problem", "prompt")
 _SURE = 0.5  # A verdict above it is right.
 _VERIFIERS = dict(scores="judging.ranking", score="judging.score", critique="judging.gold")
@@ -50,7 +52,8 @@ def prompts(rows, split, *,
             labels: Literal["hard", "relative"] = "hard", balanced=False,
             per_question: ranges.Whole = 0, both_orders=False,
             answers: Annotated[int, ranges.whole(2, 64)] = 4, held_out: ranges.Share = 0.25,
-            template: _Text = None, reads: _Text = None, verifier=""):
+            template: _Text = None, reads: _Text = None, verifier="", patterns: _Patterns = (),
+            invalid: ranges.Share = 0.0):
   """Rows -> Prompts of one form; ids are hashes of the texts, so they do not depend on other rows.
 
   Args:
@@ -75,13 +78,21 @@ def prompts(rows, split, *,
     reads: how the verdict is read, as verifier.judge.reads; None: yes and no, A and B, a score of
       10.
     verifier: "": judging.verdict, or that of the form.
+    patterns: of form=verdict, such as ("cut", "changed"): names of rlx/prompts/error_patterns.py. A
+      completion has a copy for each that fits it, and prompts say in meta["pattern"] which theirs
+      is, so that eval.difficulty=pattern shows which one a judge errs on.
+    invalid: score of the verdict on copies that are no answers, such as that of a third word.
   Raises:
     ValueError: a row lacks what the form needs, or no prompt can be made.
   """
   names = dict(question=question, completion=completion, verdict=verdict, reference=reference,
                judgement=judgement, critique=critique, strength=strength, separator=separator,
                labels=labels, reads=reads)
+  if patterns and form != "verdict":
+    raise ValueError(f"prompts.columns.patterns={patterns!r}: () with form={form!r}; they change "
+                     "single completions, form='verdict'.")
   read = list(_read_rows(rows, split, form, names, held_out))
+  if patterns: read = list(_add_patterns(read, patterns, invalid, reads or ""))
   made = list(_make(read, form, verifier, balanced=balanced, per_question=per_question,
                     both_orders=both_orders, answers=answers, template=template, reads=reads))
   n = sum(not isinstance(x, records.Dropped) for x in read)
@@ -123,7 +134,8 @@ def _make(read, form, verifier, *, balanced, per_question, both_orders, answers,
     judged = {key: value for key, value in x["judged"].items() if value is not None}
     judged |= dict(shared, form=form)
     plain = records.Prompt(id=id_, text=x["question"], answer=x["answer"], verifier=path,
-                           meta=dict(judged=judged, label=x["answer"]))
+                           meta=dict(judged=judged, label=x["answer"]) | (
+                               dict(pattern=x["pattern"]) if "pattern" in x else {}))
     if form not in _OF_SIDES: yield plain
     else: yield from _split_sides(plain)
 
@@ -166,6 +178,27 @@ def _read_rows(rows: Iterable[Mapping], split: str, form: str, names: Mapping[st
         else:
           seen.add(id_)
           yield dict(x, id=id_, question=text)
+
+
+def _add_patterns(read: Sequence[dict | records.Dropped], patterns: Sequence[str], invalid: float,
+                  reads: str) -> Iterator[dict | records.Dropped]:
+  """Completions with their copies, each text of a question once."""
+  seen = {x["id"] for x in read if isinstance(x, dict)}
+  for x in read:
+    if isinstance(x, records.Dropped):
+      yield x
+      continue
+    yield dict(x, pattern="none")
+    word = re.search(rf"(?i)(?<!\S){re.escape(x['answer'])}=(\S+)", reads)
+    is_right = x["verdict"] > _SURE if "verdict" in x else bool(word) and float(word[1]) == 1
+    for name in patterns:
+      made = error_patterns.write(name, x["completion"], is_right, x["judged"]["reference"])
+      if made is None or (id_ := _hash(x["question"], made[0])) in seen: continue
+      seen.add(id_)
+      judged = dict(x["judged"], answer=made[0], judgement=None, critique=None) | (
+          {} if made[1] == "kept" else dict(label=invalid if made[1] == "invalid" else 0.0))
+      yield dict(x, id=id_, completion=made[0], judged=judged, pattern=name, answer=(
+          x["answer"] if made[1] == "kept" else "no"))
 
 
 def _read_chats(row, where, column):
