@@ -154,6 +154,20 @@ def test_a_chat_model_is_built_over_gsm8k(chat_model, tmp_path, caplog):
   assert "base=gsm8k" not in caplog.text
 
 
+def test_refined_completions_join_their_groups(chat_model, tmp_path):
+  """Rows of `rlx write task=refine`."""
+  c = load.load_config("papers/rgr:guided", "gsm8k").copy_and_resolve_references()
+  c.model.path, c.eval.prompts, c.eval.batch = str(chat_model), 4, 4
+  with c.unlocked():
+    c.prompts.dataset, c.prompts.columns = "jsonl", dict(meta=("items", "demonstration"))
+  rows = [dict(row, answer=row["answer"].split()[-1], items=[dict(name="is short", weight=1.0)],
+               demonstration="It is 1.") for row in GSM8K]
+  run = build.build(of_rows(c, rows, tmp_path / "rows.jsonl"))
+  shown = {run.texts.tokenizer.decode(ids) for ids in run.collect.demonstrations.values()}
+  assert len(run.collect.demonstrations) == 144 and all("It is 1." in text for text in shown)
+  run.close()
+
+
 def test_numbers_of_the_toy_are_said_before_anything_compiles(chat_model, tmp_path, caplog):
   c = load.load_config("papers/grpo").copy_and_resolve_references()
   c.prompts.options.size = 200

@@ -190,7 +190,7 @@ def _add_patterns(read: Sequence[dict | records.Dropped], patterns: Sequence[str
       continue
     yield dict(x, pattern="none")
     word = re.search(rf"(?i)(?<!\S){re.escape(x['answer'])}=(\S+)", reads)
-    is_right = x["verdict"] > _SURE if "verdict" in x else bool(word) and float(word[1]) == 1
+    is_right = x.get("verdict", float(word[1]) if word else 0.0) > _SURE
     for name in patterns:
       made = error_patterns.write(name, x["completion"], is_right, x["judged"]["reference"])
       if made is None or (id_ := _hash(x["question"], made[0])) in seen: continue
