@@ -437,7 +437,7 @@ def test_critiques_of_both_answers_of_a_pair():
   assert [judging.gold(p, text) for p in prompts for text in ("Off.", "Verdict: worse")] == [
       1, 1, 0, 0]
   assert judging.find_stated(prompts[0], f"Verdict {nonce}: better") is None
-  with pytest.raises(ValueError, match="prompts.columns.critique='': the column with the crit"):
+  with pytest.raises(ValueError, match="prompts.columns.critique: the column with the crit"):
     data.demonstration(made(rows, form="critique")[0][0], None)
 
 
@@ -457,6 +457,29 @@ def test_similarity_to_a_critique_by_hand():
   assert judging.similarity(pair, "Right. Off by one, one.") == 1
   with pytest.raises(errors.Unknown, match="prompts.columns.critique names"):
     judging.similarity(made(rows)[0][0], "Right.")
+  # Not all rows have one.
+  some, _ = made([*rows, row("q", "c", 1, said=None), row("q", "d", 1, said="")], critique="said")
+  assert [(judging.is_critiqued(p, "Right."), judging.known_similarity(p, "Right."))
+          for p in some] == [(1, 0), (1, 1), (0, 0), (0, 0)]
+
+
+def test_whether_documents_support_an_answer():
+  rows = [row("q", "a", 1, supported=False, said="Support: no\nTrue.\nVerdict: yes"),
+          row("q", "b", 0, supported=True, said="Support: yes\nVerdict: no")]
+  (p, other), _ = made(rows, supported="supported", judgement="said")
+  nonce = p.meta["judged"]["nonce"]
+  assert data.demonstration(p, None) == f"Support {nonce}: no\nTrue.\nVerdict {nonce}: yes"
+  assert judging.supported(p, data.demonstration(p, None)) == 1 == judging.supported(
+      other, data.demonstration(other, None))
+  end = f"\nVerdict {nonce}: yes"
+  for text in (f"Support {nonce}: yes", "Support: no", f"Support {nonce}: no\nSupport {nonce}: yes",
+               f"It says support {nonce}: no", ""):
+    assert judging.supported(p, text + end) == 0, text
+  assert judging.verdict(p, f"Support {nonce}: yes{end}") == 1  # Another matter.
+  with pytest.raises(errors.Unknown, match="prompts.columns.supported names"):
+    judging.supported(made(rows)[0][0], "")
+  with pytest.raises(ValueError, match="row 0: column 'said': .*; true or false"):
+    made(rows, supported="said")
 
 
 def test_a_head_learns_after_critiques_of_the_policy(folder, tmp_path):

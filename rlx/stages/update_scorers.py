@@ -8,7 +8,8 @@ from rlx.core import records
 from rlx.learner import sharding
 from rlx.stages import passes as passes_lib, place, update_prm
 
-LABELS = ("verdicts", "altered")  # What a scorer learns from, see scorers.NAME.online in a config.
+# What a scorer learns from, see scorers.NAME.online in a config.
+LABELS = ("verdicts", "scores", "altered")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,6 +19,7 @@ class UpdateScorers:
   The rewards of this step read the scores before it, which `score` has computed.
 
     verdicts   the verdict of each completion that learns
+    scores     its first score of verifier.scores, where the second is above 1/2
     altered    1 of a right completion of each prompt, and 0 of the same with another answer
 
   Attributes:
@@ -39,8 +41,11 @@ class UpdateScorers:
 
   def _place(self, labels: str, placed: place.Placed) -> place.Placed:
     """The rows with one more token after each completion, and their column labels_BT."""
-    if labels == "verdicts":
-      labels_BT = _label_ends(placed.rollouts.mask_BT, placed.batch.outcome_B, placed.batch.learn_B)
+    if labels != "altered":
+      batch = placed.batch
+      label_B = (batch.outcome_B if labels == "verdicts" else
+                 jnp.where(batch.scores_BE[:, 1] > 0.5, batch.scores_BE[:, 0], jnp.nan))
+      labels_BT = _label_ends(placed.rollouts.mask_BT, label_B, batch.learn_B)
       return placed.append(0).replace(
           batch=records.Batch(placed.batch.group, labels_BT=labels_BT))
     host, labels_BT = placed.values["altered_rows"]
@@ -51,7 +56,7 @@ class UpdateScorers:
 
 
 @jax.jit
-def _label_ends(mask_BT: jax.Array, outcome_B: jax.Array, learn_B: jax.Array) -> jax.Array:
-  """labels_BT: the verdict on the last token of a completion that learns, NaN elsewhere."""
+def _label_ends(mask_BT: jax.Array, label_B: jax.Array, learn_B: jax.Array) -> jax.Array:
+  """labels_BT: the label on the last token of a completion that learns, NaN elsewhere."""
   is_last_BT = mask_BT & ~jnp.pad(mask_BT[:, 1:], ((0, 0), (0, 1)))
-  return jnp.where(is_last_BT & learn_B[:, None], outcome_B[:, None], jnp.nan)
+  return jnp.where(is_last_BT & learn_B[:, None], label_B[:, None], jnp.nan)
