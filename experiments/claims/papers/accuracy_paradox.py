@@ -16,7 +16,7 @@ from experiments.claims.environments import reward_models, tabular
 MEASURE = ("gold score after 400 steps learned from the reward model of the middle accuracy minus "
            "that from the most accurate one")
 MARGIN, RATE = 0.1, 10.0
-FIRST = (None, None)
+FIRST = ("underpowered", None)
 TREE, STOPS, NEW = reward_models.TREE, (3, 10, 30, 100, 300), 2000
 
 
