@@ -55,7 +55,8 @@ JUDGING = {"cloud", "compass_verifier", "critic_rm", "gen_prm", "gen_rm", "irpo"
 # What a base cannot do.
 REFUSED = dict(
     toy={"synlogic"} | DOMAINS | JUDGING, domains=STEPS | TURNS | WORDS | ANSWERS | JUDGES | {
-        "rar", "reward_agent", "rgr", "rise", "rrd", "rubric_anchors", "verpo"},
+        "rar", "reward_agent", "rgr", "rise", "rrd", "rubric_anchors", "rubric_tail",
+        "verpo"},
     gsm8k=STEPS | TURNS | WORDS | {"opd", "tinyv", "ver_pitfall", "verpo"},
     math=STEPS | TURNS | WORDS | {"rl_plus", "verpo"},
     code=STEPS | TURNS | WORDS | JUDGES | {"fmt_len", "reward_gaming", "rise"},
