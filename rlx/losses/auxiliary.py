@@ -85,7 +85,7 @@ def rehearsal(logps_BT: Array, ref_logps_BT: Array, rehearsal_BT: Array, *,
 
 
 @method
-def cloning(logps_BT: Array, action_BT: Array, demo_B: Array) -> records.Weighted:
+def cloning(logps_BT: Array, learn_BT: Array, demo_B: Array) -> records.Weighted:
   """Behaviour cloning of the demonstrations that groups end with, beside the policy's loss.
 
     l_t = - log pi(y_t | x, y_<t) at the tokens of demonstrations (rollouts.demonstration)
@@ -97,7 +97,7 @@ def cloning(logps_BT: Array, action_BT: Array, demo_B: Array) -> records.Weighte
 
   Args:
     logps_BT: of the policy being updated, nats.
-    action_BT: bool, tokens of completions.
+    learn_BT: bool, tokens of completions whose verdict is known.
     demo_B: bool, rows that are demonstrations.
   Returns:
     Weighted over their tokens.
@@ -106,7 +106,7 @@ def cloning(logps_BT: Array, action_BT: Array, demo_B: Array) -> records.Weighte
     >>> auxiliary.cloning(logps_BT, ones_BT, jnp.array([True, False])).mean()
     Array(2., dtype=float32)
   """
-  return aggregate.aggregate(-logps_BT, action_BT & demo_B[:, None], mode="token-mean")
+  return aggregate.aggregate(-logps_BT, learn_BT & demo_B[:, None], mode="token-mean")
 
 
 def _select_finished(learn_B, finish_B):

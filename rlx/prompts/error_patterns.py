@@ -28,7 +28,7 @@ CLAIM = "This answer is correct: it agrees with the reference."
 _NUMBER = r"-?\d+(?:[.,]\d+)*"
 
 
-def _cut(text, reference, rng):
+def _shorten(text, reference, rng):
   n = len(text.strip())
   return text.strip()[:rng.randint(n // 4, 3 * n // 4)] if n > 1 else None
 
@@ -56,7 +56,7 @@ def _change(text, reference, rng):
 
 # {pattern: (text, reference, random.Random) -> text, None where it does not fit}
 _WRITE: dict[str, Callable[[str, str | None, random.Random], str | None]] = dict(
-    cut=_cut, repeated=_repeat, refused=lambda text, _, rng: rng.choice(REFUSALS),
+    cut=_shorten, repeated=_repeat, refused=lambda text, _, rng: rng.choice(REFUSALS),
     empty=lambda text, _, rng: rng.choice(OPENINGS),
     opened=lambda text, _, rng: f"{rng.choice(OPENINGS)}\n{text}",
     claimed=lambda text, _, rng: f"{text}\n{CLAIM}", boxed=_box, changed=_change)
@@ -67,7 +67,7 @@ _VERDICTS = dict.fromkeys(("cut", "repeated", "refused", "empty"), "invalid") | 
 
 def write(pattern: str, text: str, is_right: bool, reference: str | None = None
           ) -> tuple[str, str] | None:
-  """(the copy, its verdict: invalid, wrong or kept) of a text; None where the pattern does not fit.
+  r"""(the copy, its verdict: invalid, wrong or kept) of a text; None where the pattern does not fit.
 
   What is random follows from the text and the pattern alone.
 

@@ -142,7 +142,7 @@ def known_similarity(prompt: "records.Prompt", text: str) -> float:
 
 
 def supported(prompt: "records.Prompt", text: str) -> float:
-  """1.0 if a reply says rightly, on a line of its own, whether documents support the answer.
+  r"""1.0 if a reply says rightly, on a line of its own, whether documents support the answer.
 
     Support NONCE: yes, or Support NONCE: no; no such line, or both, is 0.0
 

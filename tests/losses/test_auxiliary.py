@@ -37,8 +37,8 @@ def test_rehearsal_is_a_mean_over_stored_tokens():
 
 def test_cloning_is_a_mean_over_demonstrated_tokens():
   logps_BT = np.array([[-1., -2, nan], [-4., -8, -16]])
-  action_BT = np.array([[1, 1, 0], [1, 1, 1]], bool)
-  got = auxiliary.cloning(logps_BT, action_BT, np.array([True, False]))
+  learn_BT = np.array([[1, 1, 0], [1, 1, 1]], bool)
+  got = auxiliary.cloning(logps_BT, learn_BT, np.array([True, False]))
   np.testing.assert_allclose([got.total, got.weight], [3, 2])
-  got = auxiliary.cloning(logps_BT, action_BT, np.array([False, False]))
+  got = auxiliary.cloning(logps_BT, learn_BT, np.array([False, False]))
   np.testing.assert_allclose([got.total, got.weight], [0, 0])
