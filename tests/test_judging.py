@@ -113,7 +113,7 @@ def test_patterns_of_errors():
   plain, _ = made(ROWS[:2], patterns=error_patterns.PATTERNS)
   assert {p.meta["pattern"]: p.answer for p in plain if p.meta["judged"]["question"] == "a"}[
       "refused"] == "no" and "changed" not in {p.meta["pattern"] for p in plain}
-  with pytest.raises(ValueError, match=r"^prompts.columns.patterns=\('cut',\): \(\) with form='pair'"):
+  with pytest.raises(ValueError, match=r"^prompts.columns.patterns=.*: \(\) with form='pair'"):
     made(ROWS, form="pair", patterns=("cut",))
 
 

@@ -134,7 +134,8 @@ def test_the_command(tmp_path, capsys):
   (tmp_path / "rows.jsonl").write_text("".join(
       json.dumps(dict(question=q)) + "\n" for q in "ab"))
   call, _ = cli.parse("write", "base", "task=rubric", f"rows={tmp_path}/rows.jsonl",
-                      f"to={tmp_path}/made.jsonl", "verifier.judge.function=tests.test_write:writes")
+                      f"to={tmp_path}/made.jsonl",
+                      "verifier.judge.function=tests.test_write:writes")
   call()
   assert "2 rows of 2 questions" in capsys.readouterr().out
   made = [json.loads(x) for x in (tmp_path / "made.jsonl").read_text().splitlines()]

@@ -16,7 +16,8 @@ have blocks ```python without their output. The policy is then a chat model whos
 messages of the role `tool`.
 
 Letters beside the values: P stated in the paper, O our choice (also the number and size of calls).
-Differences from the paper: nothing known of the labels and of the code; p(yes) is that without code.
+Differences from the paper: nothing known of the labels and of the code; p(yes) is that without
+code.
 
 Confidence in the formula: medium.
 """

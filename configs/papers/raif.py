@@ -33,8 +33,8 @@ CLAIMS = (
 
 TEMPLATE = domains.request(
     "Does an answer follow all instructions of a request?",
-    "The last line of your reply is: Verdict {nonce}: yes, if it follows all; Verdict {nonce}: no, if "
-    "it does not.", request="question", answer="answer")                                      # O
+    "The last line of your reply is: Verdict {nonce}: yes, if it follows all; Verdict {nonce}: no, "
+    "if it does not.", request="question", answer="answer")                                      # O
 
 
 def get_config(arg=""):

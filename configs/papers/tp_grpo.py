@@ -1,7 +1,7 @@
-"""Good Learners Think Their Thinking: Generative PRM Makes Large Reasoning Model More Efficient Math
-Learner (arXiv:2507.23317). A judge says of each step whether it is right. Consecutive steps with
-the same verdict are one thought, which has one reward; wrong thoughts cost less on prompts that the
-policy seldom solves.
+"""Good Learners Think Their Thinking: Generative PRM Makes Large Reasoning Model More Efficient
+Math Learner (arXiv:2507.23317). A judge says of each step whether it is right. Consecutive steps
+with the same verdict are one thought, which has one reward; wrong thoughts cost less on prompts
+that the policy seldom solves.
 
   rlx train papers/tp_grpo workdir=DIR
   rlx train papers/tp_grpo:smoke workdir=DIR

@@ -34,8 +34,8 @@ CLAIMS = (
 
 
 THINK = (
-    "First say whether the documents support it{line}. Then reason about what they and what you know say "
-    "of it: documents can be wrong, and what they do not have can be true. ")                # P, O
+    "First say whether the documents support it{line}. Then reason about what they and what "
+    "you know say of it: documents can be wrong, and what they do not have can be true. ")  # P, O
 SENTENCE = domains.request(
     "Is a sentence of an answer to a question correct?",
     THINK.replace("{line}", ", on a line of its own: Support {nonce}: yes, or Support {nonce}: no")
@@ -44,8 +44,9 @@ SENTENCE = domains.request(
 ANSWER = domains.request(
     "Which sentences of an answer to a question are correct? They stand below, each between two "
     "lines with its number.",
-    "{steps}" + THINK.replace("{line}", "") + "Your reply ends with one line for each sentence, with its number in the "
-    "place of N: Verdict {nonce} N: yes, or Verdict {nonce} N: no.",
+    "{steps}" + THINK.replace("{line}", "")
+    + "Your reply ends with one line for each sentence, with its number in the "
+      "place of N: Verdict {nonce} N: yes, or Verdict {nonce} N: no.",
     question="question", documents="reference")
 
 

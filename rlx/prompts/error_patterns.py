@@ -67,7 +67,7 @@ _VERDICTS = dict.fromkeys(("cut", "repeated", "refused", "empty"), "invalid") | 
 
 def write(pattern: str, text: str, is_right: bool, reference: str | None = None
           ) -> tuple[str, str] | None:
-  r"""(the copy, its verdict: invalid, wrong or kept) of a text; None where the pattern does not fit.
+  r"""(the copy, its verdict: invalid, wrong or kept) of a text; None where it does not fit.
 
   What is random follows from the text and the pattern alone.
 

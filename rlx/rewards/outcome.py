@@ -187,8 +187,8 @@ def filled(scores_BE: Array, learn_B: Array, *, index: ranges.Whole = 0, known: 
 
     r = s_index if s_known > 1/2 else s_otherwise
 
-  Source: RM-NLHF, Wang et al. 2026, arXiv:2601.07349: the similarity to the critique of a human, and
-  what MetaRM predicts of it where there is none. Differs from the paper: nothing known.
+  Source: RM-NLHF, Wang et al. 2026, arXiv:2601.07349: the similarity to the critique of a human,
+  and what MetaRM predicts of it where there is none. Differs from the paper: nothing known.
 
   Args:
     scores_BE: anything where learn_B is False.

@@ -59,15 +59,16 @@ def main(config: keys.Config, *, task: str = "", rows: Any = None, to: str = "",
   _check(options)
   path = pathlib.Path(to)
   done = {row[_SOURCE] for row in io_rows.rows(str(path))} if path.exists() else set()
-  questions = [q for q in read([*io_rows.rows(rows, None, "rows"), *(
-      io_rows.rows(completions, None, "completions") if completions else ())]) if q.text not in done]
+  graded = io_rows.rows(completions, None, "completions") if completions else ()
+  questions = [q for q in read([*io_rows.rows(rows, None, "rows"), *graded]) if q.text not in done]
   made = writing.write(writing.TASKS[task](share=most), questions, options)
   counts = collections.Counter(
       x.reason if isinstance(x, records.Dropped) else "written" for x in made)
   path.parent.mkdir(parents=True, exist_ok=True)
   with path.open("a", encoding="utf-8") as f:
     for question, x in zip(questions, made):
-      if not isinstance(x, records.Dropped): f.write(json.dumps({**x, _SOURCE: question.text}) + "\n")
+      if isinstance(x, records.Dropped): continue
+      f.write(json.dumps({**x, _SOURCE: question.text}) + "\n")
   print(f"{path}: {counts['written']} rows of {len(questions)} questions" + "".join(
       f"\n  {n} {reason}" for reason, n in counts.most_common() if reason != "written"))
   return dict(counts)
@@ -100,8 +101,8 @@ def read(rows: Iterable[Mapping[str, Any]]) -> list[writing.Question]:
 def _read_completion(row, items, where):
   verdict = columns_lib.read_number(row.get("verdict"))
   if not isinstance(row["completion"], str) or not isinstance(verdict, int | float | None):
-    raise ValueError(f"{where}: completion={row['completion']!r:.40}, verdict={verdict!r:.40}: a text "
-                     "and a number, or null.")
+    raise ValueError(f"{where}: completion={row['completion']!r:.40}, verdict={verdict!r:.40}: a "
+                     "text and a number, or null.")
   return writing.Completion(
       row["completion"], math.nan if verdict is None else float(verdict),
       {x["name"]: float(x["value"]) for x in items or () if x.get("value") is not None})

@@ -37,7 +37,7 @@ _ITEMS = (
 
 @dataclasses.dataclass(frozen=True)
 class Completion:
-  """A stored completion; score: its verdict, NaN if unknown; values: {item: its value in [0, 1]}."""
+  """A stored completion; score: its verdict, NaN if unknown; values: {item: in [0, 1]}."""
   text: str
   score: float
   values: Mapping[str, float]
@@ -207,8 +207,8 @@ class Choose(Task):
     return _request(
         "By which of these checks does an answer to a question have to be judged? Question and "
         "checks", ("question", "items"),
-        "Your reply ends with one line for each check that is needed, in this form, with its number "
-        "in the place of N: Item {nonce} N: REASON")
+        "Your reply ends with one line for each check that is needed, in this form, with its "
+        "number in the place of N: Item {nonce} N: REASON")
 
   def skip(self, question: Question) -> str | None:
     return None if question.items else "without items"
@@ -227,9 +227,9 @@ class Harder(Task):
     by some completions, but not by more: as it is
     by none: left out
 
-  Source: the flywheel of IFDecorator, arXiv:2508.04632, which keeps what 0 to 50% of the completions
-  solve. A run over what was sampled of these rows is its next turn. Differs from the paper: its
-  model writes a program that checks, here it chooses one of those of
+  Source: the flywheel of IFDecorator, arXiv:2508.04632, which keeps what 0 to 50% of the
+  completions solve. A run over what was sampled of these rows is its next turn. Differs from the
+  paper: its model writes a program that checks, here it chooses one of those of
   rlx/verifiers/instructions.py.
   """
 
@@ -265,7 +265,8 @@ class Harder(Task):
     if others or len(said) != 1 or not isinstance(item, dict):
       raise errors.Unknown("it does not state one instruction")
     items = [*question.items, dict(item, weight=1.0)]
-    (problem, _), = instructions.inspect([records.Prompt("", question.text, meta=dict(items=items))])
+    prompt = records.Prompt("", question.text, meta=dict(items=items))
+    (problem, _), = instructions.inspect([prompt])
     if problem: raise errors.Unknown(problem)
     return question.row(question=f"{question.text} {said[0].strip()}", items=items, answer="none")
 

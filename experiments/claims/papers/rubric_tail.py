@@ -1,8 +1,8 @@
-"""A completion has a quality, uniform in [0, 1], which is the gold score. An item of a rubric is met
-from some quality on. The rubric has four items, from 0.1, 0.3, 0.5 and 0.7 on. It is refined by two
-items that tell great completions apart, from 0.85 and 0.95 on, or by two that tell others apart,
-from 0.2 and 0.4 on. The judge is wrong about one item in twenty, always in the same way, so that
-the policy can exploit it.
+"""A completion has a quality, uniform in [0, 1], which is the gold score. An item of a rubric is
+met from some quality on. The rubric has four items, from 0.1, 0.3, 0.5 and 0.7 on. It is refined
+by two items that tell great completions apart, from 0.85 and 0.95 on, or by two that tell others
+apart, from 0.2 and 0.4 on. The judge is wrong about one item in twenty, always in the same way,
+so that the policy can exploit it.
 
 The gold score after GRPO on the weighted share of the six items, as of the config, is measured.
 """

@@ -6,13 +6,13 @@ r"""A judge that runs Python before it states its verdict: a prompt of the data 
   reply         The step says 381.\nVerdict 5e0c: no
 
 A reply with a block ```python is a call, of which the last block runs; what it prints is the
-observation, as in python.py, and so are the sandbox and the limits. Any other reply ends the episode
-with the reward of `judging.verdict` for it, and so does every reply once all calls are used. What a
-program prints states no verdict.
+observation, as in python.py, and so are the sandbox and the limits. Any other reply ends the
+episode with the reward of `judging.verdict` for it, and so does every reply once all calls are
+used. What a program prints states no verdict.
 
-Source: GenPRM, Zhao et al. 2025, arXiv:2504.00891, whose rationales contain code that is run. Differs
-from the paper: which form code and output have there is not known to us; reasons, code and verdict
-may be about any of the forms of judging.
+Source: GenPRM, Zhao et al. 2025, arXiv:2504.00891, whose rationales contain code that is run.
+Differs from the paper: which form code and output have there is not known to us; reasons, code and
+verdict may be about any of the forms of judging.
 """
 import re
 from typing import TYPE_CHECKING
