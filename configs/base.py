@@ -371,9 +371,10 @@ def _scorer(_):
       reference=Option(placeholder(str), _WITH_ANSWER),
       reference_tokens=Option(placeholder(int), COUNT),  # of the longest such text
       # What a model with a head learns from in each step, beside the policy; None: nothing, it is
-      # frozen. verdicts: those of the completions that learn | altered: pairs of a right completion
-      # and the same with another answer, which the prompt's verifier rejects. A language model
-      # starts with a head of zeros.
+      # frozen. verdicts: those of the completions that learn | scores: their first score of
+      # verifier.scores, where the second is above 1/2 | altered: pairs of a right completion and
+      # the same with another answer, which the prompt's verifier rejects. A language model starts
+      # with a head of zeros.
       online=dict(
           labels=Option(placeholder(str), "rlx.stages.update_scorers:LABELS"),
           loss=dict(name="reward_model.bce"),  # of scores and labels, or of pairs of a group

@@ -32,6 +32,8 @@ COMMANDS = {
                "check a config on its first batch, and the metrics of a run in workdir"),
     "data": ("rlx.tools.data:main", "CONFIG",
              "show prompts as the model reads them, their lengths, and what is dropped"),
+    "write": ("rlx.tools.write:main", "CONFIG",
+              "let a language model write rubrics, instructions or refinements for rows"),
     "view": ("rlx.tools.view:main", "WORKDIR ... [serve=PORT]",
              "write a run's report, one HTML page, or show it while the run goes on"),
     "chat": ("rlx.api:run_chat", "MODEL", "talk to a model, or to the policy of a run's folder"),

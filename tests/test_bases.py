@@ -37,7 +37,8 @@ MATH = [dict(problem=f"Find ${i}/2$.", solution=rf"It is $\boxed{{\frac{{{i}}}{{
 MBPP = [dict(task_id=1, text="Write a function to add two numbers.",
              code="def add(a, b):\r\n  return a + b", test_list=["assert add(1, 2) == 3"],
              test_setup_code="", challenge_test_list=[], split="train")]
-STEPS = {"capo", "clip_delta", "fapo", "gdpo", "pav", "pure", "reasonflux", "rsbs", "vsrm"}
+STEPS = {"capo", "clip_delta", "fapo", "gdpo", "pav", "pure", "reasonflux", "rsbs", "tp_grpo",
+         "vsrm"}
 TURNS = {"agent_rrm", "ftrl", "gigpo", "gra", "igpo", "oprl", "ppr_renorm", "prs"}
 ANSWERS = {"crew", "dro_r3", "ema_std_filter", "jepo", "ll_rew", "nover", "rlpr", "verifree",
            "vr_cli"}
@@ -53,8 +54,9 @@ JUDGING = {"cloud", "compass_verifier", "critic_rm", "gen_prm", "gen_rm", "irpo"
            "rm_nlhf", "rm_r1", "rrm", "spct", "think_prm", "think_rm", "trm"}
 # What a base cannot do.
 REFUSED = dict(
-    toy={"synlogic", "tango"} | DOMAINS | JUDGING, domains=STEPS | TURNS | WORDS | ANSWERS | JUDGES | {
-        "rar", "reward_agent", "rgr", "rise", "rrd", "rubric_anchors", "verpo"},
+    toy={"synlogic", "tango"} | DOMAINS | JUDGING,
+    domains=STEPS | TURNS | WORDS | ANSWERS | JUDGES | {
+        "rar", "reward_agent", "rgr", "rise", "rrd", "rubric_anchors", "rubric_tail", "verpo"},
     gsm8k=STEPS | TURNS | WORDS | {"opd", "tinyv", "ver_pitfall", "verpo"},
     math=STEPS | TURNS | WORDS | {"rl_plus", "verpo"},
     code=STEPS | TURNS | WORDS | JUDGES | {"fmt_len", "reward_gaming", "rise"},
@@ -151,6 +153,20 @@ def test_a_chat_model_is_built_over_gsm8k(chat_model, tmp_path, caplog):
     c.model.path, c.eval.prompts, c.eval.batch = str(chat_model), 4, 4
     build.build(of_rows(c, GSM8K, tmp_path / "rows.jsonl")).close()
   assert "base=gsm8k" not in caplog.text
+
+
+def test_refined_completions_join_their_groups(chat_model, tmp_path):
+  """Rows of `rlx write task=refine`."""
+  c = load.load_config("papers/rgr:guided", "gsm8k").copy_and_resolve_references()
+  c.model.path, c.eval.prompts, c.eval.batch = str(chat_model), 4, 4
+  with c.unlocked():
+    c.prompts.dataset, c.prompts.columns = "jsonl", dict(meta=("items", "demonstration"))
+  rows = [dict(row, answer=row["answer"].split()[-1], items=[dict(name="is short", weight=1.0)],
+               demonstration="It is 1.") for row in GSM8K]
+  run = build.build(of_rows(c, rows, tmp_path / "rows.jsonl"))
+  shown = {run.texts.tokenizer.decode(ids) for ids in run.collect.demonstrations.values()}
+  assert len(run.collect.demonstrations) == 144 and all("It is 1." in text for text in shown)
+  run.close()
 
 
 def test_numbers_of_the_toy_are_said_before_anything_compiles(chat_model, tmp_path, caplog):

@@ -18,7 +18,8 @@ from tests import whole
 
 NAN = np.nan
 # Options without a default, and choices that make a function read more arrays.
-OPTIONS = {"rewards.turns.gate": dict(thresholds=(.5, .3, .3)),
+OPTIONS = {"rewards.outcome.filled": dict(otherwise=0),
+           "rewards.turns.gate": dict(thresholds=(.5, .3, .3)),
            "advantages.group.pass_at_k_training": dict(k=1),
            "losses.distribution.lp_reg": dict(fraction=0.5),
            "losses.policy.clip_cov": dict(fraction=0.3, cov_low=0.0),

@@ -1,6 +1,7 @@
 """Judging as a task: prompts from stored completions, verdicts, hostile replies, votes, p(yes)."""
 import dataclasses
 import json
+import re
 
 import jax
 import numpy as np
@@ -14,6 +15,7 @@ from rlx.evals import judgements as judgements_eval
 from rlx.io import tokenizer, weights
 from rlx.loops import rl, sft, train_scorer
 from rlx.models import logps
+from rlx.prompts import error_patterns
 from rlx.prompts.datasets import judging as data
 from rlx.rollouts import trajectories
 from rlx.tools import evaluate, judgements
@@ -103,6 +105,37 @@ def test_rows_that_contradict_each_other_are_dropped():
   prompts, dropped = made(steps, form="step")  # Both say that the first step is right.
   assert [p.answer for p in prompts] == ["yes"] and dropped == {
       "with a verdict that another row contradicts": 2, "repeated completions": 1}
+
+
+def test_patterns_of_errors():
+  """Copies that say nothing of the verdict keep it; those without an answer have one of their own,
+  and those with another answer are wrong."""
+  rows = [row("a", "3 + 4 = 7", "correct", gold="7"), row("b", "17; so", "incorrect", gold="9"),
+          row("c", "9; so 9", "incorrect", gold="9")]
+  words = dict(reference="gold", reads="correct=1 incorrect=0 invalid=0.5", invalid=0.5)
+  prompts, _ = made(rows, patterns=error_patterns.PATTERNS, **words)
+  of = {(p.meta["judged"]["question"], p.meta["pattern"]): p for p in prompts}
+  answer = lambda *key: of[key].meta["judged"]["answer"]
+  assert [of["a", x].answer for x in ("none", *error_patterns.PATTERNS)] == [
+      "correct", *["invalid"] * 4, *["correct"] * 3, "incorrect"]
+  assert [of["b", x].answer for x in ("none", "cut", "opened")] == [
+      "incorrect", "invalid", "incorrect"]
+  # Only a right answer is changed, since another one may become right.
+  assert ("b", "changed") not in of and ("c", "changed") not in of
+  assert answer("a", "boxed") == r"3 + 4 = \boxed{7}" and answer("b", "boxed") == r"\boxed{17}; so"
+  assert re.fullmatch(r"3 \+ 4 = [0-689]", answer("a", "changed"))
+  assert "3 + 4 = 7".startswith(answer("a", "cut")) and len(answer("a", "cut")) in range(2, 7)
+  assert set(answer("b", "repeated").split(" so")[1:]) == {""}
+  assert answer("a", "opened").endswith("\n3 + 4 = 7") and answer("a", "claimed").startswith(
+      "3 + 4 = 7\n")
+  again, _ = made(rows[::-1], patterns=("cut", "changed"), **words)
+  assert {p.id for p in again} < {p.id for p in prompts}
+  # With two verdicts what is no answer is not right; no number is the reference of these.
+  plain, _ = made(ROWS[:2], patterns=error_patterns.PATTERNS)
+  assert {p.meta["pattern"]: p.answer for p in plain if p.meta["judged"]["question"] == "a"}[
+      "refused"] == "no" and "changed" not in {p.meta["pattern"] for p in plain}
+  with pytest.raises(ValueError, match=r"^prompts.columns.patterns=.*: \(\) with form='pair'"):
+    made(ROWS, form="pair", patterns=("cut",))
 
 
 def test_pairs_have_a_hashed_order_and_no_ties():
@@ -433,7 +466,7 @@ def test_critiques_of_both_answers_of_a_pair():
   assert [judging.gold(p, text) for p in prompts for text in ("Off.", "Verdict: worse")] == [
       1, 1, 0, 0]
   assert judging.find_stated(prompts[0], f"Verdict {nonce}: better") is None
-  with pytest.raises(ValueError, match="prompts.columns.critique='': the column with the crit"):
+  with pytest.raises(ValueError, match="prompts.columns.critique: the column with the crit"):
     data.demonstration(made(rows, form="critique")[0][0], None)
 
 
@@ -453,6 +486,29 @@ def test_similarity_to_a_critique_by_hand():
   assert judging.similarity(pair, "Right. Off by one, one.") == 1
   with pytest.raises(errors.Unknown, match="prompts.columns.critique names"):
     judging.similarity(made(rows)[0][0], "Right.")
+  # Not all rows have one.
+  some, _ = made([*rows, row("q", "c", 1, said=None), row("q", "d", 1, said="")], critique="said")
+  assert [(judging.is_critiqued(p, "Right."), judging.known_similarity(p, "Right."))
+          for p in some] == [(1, 0), (1, 1), (0, 0), (0, 0)]
+
+
+def test_whether_documents_support_an_answer():
+  rows = [row("q", "a", 1, supported=False, said="Support: no\nTrue.\nVerdict: yes"),
+          row("q", "b", 0, supported=True, said="Support: yes\nVerdict: no")]
+  (p, other), _ = made(rows, supported="supported", judgement="said")
+  nonce = p.meta["judged"]["nonce"]
+  assert data.demonstration(p, None) == f"Support {nonce}: no\nTrue.\nVerdict {nonce}: yes"
+  assert judging.supported(p, data.demonstration(p, None)) == 1 == judging.supported(
+      other, data.demonstration(other, None))
+  end = f"\nVerdict {nonce}: yes"
+  for text in (f"Support {nonce}: yes", "Support: no", f"Support {nonce}: no\nSupport {nonce}: yes",
+               f"It says support {nonce}: no", ""):
+    assert judging.supported(p, text + end) == 0, text
+  assert judging.verdict(p, f"Support {nonce}: yes{end}") == 1  # Another matter.
+  with pytest.raises(errors.Unknown, match="prompts.columns.supported names"):
+    judging.supported(made(rows)[0][0], "")
+  with pytest.raises(ValueError, match="row 0: column 'said': .*; true or false"):
+    made(rows, supported="said")
 
 
 def test_a_head_learns_after_critiques_of_the_policy(folder, tmp_path):

@@ -335,6 +335,31 @@ def test_a_scorer_learns_verdicts_beside_the_policy(folder, loss, more, mesh):
   assert "scorers.head update" in {p.name for p in traced}
 
 
+def grade(prompt, text): return sum(map(ord, text)) % 4 / 4
+
+
+def is_graded(prompt, text): return float(len(text) % 2)
+
+
+def test_a_scorer_learns_scores_that_not_all_completions_have(folder):
+  """The loss by hand: of the first score, where the second is above 1/2."""
+  names = ("tests.test_scorers:grade", "tests.test_scorers:is_graded", "scorers.head")
+  c = config_of(folder, ("head",), dict(verifier__scores=names))
+  c.scorers.head.update(update_of("scores", "bce"))
+  run = build.build(c)
+  state, prompts = run.init(), run.prompts.take(8)
+  rollouts = stages.rollouts(
+      run, prompts, [run.texts.tokenizer.encode(t, add_bos=False) for t in TEXTS], 8)
+  placed = stages.score(run, state, rollouts, np.float32([1, 0, 0, 1] * 7 + [np.nan, 0, 0, 1]),
+                        prompts)
+  label_B, has_B, score_B = np.array(placed.batch.scores_BE).T
+  known_B = (has_B > 0.5) & np.asarray(placed.batch.learn_B)
+  assert 4 < known_B.sum() < placed.batch.learn_B.sum() and len({*label_B[known_B]}) > 1
+  _, metrics = run.update_scorers(jax.tree.map(np.copy, state), placed)
+  want = np.mean((np.logaddexp(0, score_B) - label_B * score_B)[known_B])
+  np.testing.assert_allclose(metrics["scorers.head/loss"], want, rtol=1e-5)
+
+
 def test_pairs_of_a_right_completion_and_of_it_with_another_answer(folder):
   """Answers are replaced by the first other one, and only what the verifier rejects is a pair."""
   c = config_of(folder, ("head",), LONE)
@@ -597,6 +622,8 @@ def test_what_an_ensemble_says_of_a_completion():
      "scorers.ratio.online.labels='verdicts': None with scorers.ratio.kind"),
     (("head",), LONE | dict(scorers__head__online=dict(labels="loud")),
      "scorers.head.online.labels='loud': one of"),
+    (("head",), LONE | dict(scorers__head__online=dict(labels="scores")),
+     "scorers.head.online.labels='scores': verdicts with verifier.scores="),
     (("head",), LONE | dict(scorers__head__online=dict(labels="verdicts", loss=dict(name="sft.nll"))
                             ), "scorers.head.online.loss.name='sft.nll': "),
     (("head",), LONE | dict(scorers__head__online=dict(labels="verdicts", minibatches=3)),

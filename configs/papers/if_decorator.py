@@ -9,15 +9,22 @@ answer does what was asked in earnest, and 0 otherwise.
   rlx train papers/if_decorator:judge workdir=DIR model.path=MODEL \
       verifier.judge.url=URL verifier.judge.model=NAME
 
-The variant :judge has both gates, the others have the rules alone. How often completions of
-trip-wire prompts take a short cut says `rlx.evals.verifier.trip_rates`.
+The variant :judge has both gates, the others have the rules alone. The flywheel, in which a
+language model makes instructions harder that are mostly followed and drops those that never are, is
+
+  rlx write base task=harder rows=FILE completions=SAMPLED to=HARDER \
+      verifier.judge.url=URL verifier.judge.model=NAME
+
+and `prompts.source=HARDER prompts.dataset=jsonl prompts.columns.meta=items`; it turns again with
+completions of what was written. How often completions of trip-wire prompts take a short cut says
+`rlx.evals.verifier.trip_rates`.
 
 Letters beside the values: C taken from the released code (guox18/IFDecorator,
 recipe/reward/cif.py), O our choice (the words of the request). Differences from the paper: a second
 request for each instruction, with a checklist, is not made, and the judge reads the prompt with its
-instructions; answers that break a rule are judged, too. Its flywheel, in which a model writes
-harder instructions, is not here: they are made (IFEval's kinds). An answer that is cut off is 0 and
-not -1.
+instructions; answers that break a rule are judged, too. The flywheel chooses among IFEval's kinds
+of instructions, where the paper's model writes a program for each; without it instructions are
+made, of these kinds. An answer that is cut off is 0 and not -1.
 
 The figures of CLAIMS are those of the abstract.
 

@@ -7,13 +7,14 @@ results of the checks that are chosen for the prompt.
   rlx train papers/reward_agent:scorer scorers.trained.path=SCORER workdir=DIR
 
 r = lambda r_RM + sum_j w_j a_j over the checks of the prompt. A row with a column `items`
-names its own checks with their weights, others have those of the
-base. The variant :scorer takes r_RM from a trained model with a head, such as <workdir>/scorer of
-`rlx train_scorer`.
+(prompts.columns.meta=items) names its own checks with their weights, others have those of the base.
+A language model chooses them by `rlx write base task=choose rows=FILE to=CHOSEN` with
+verifier.judge.url=URL verifier.judge.model=NAME. The variant :scorer takes r_RM from a trained
+model with a head, such as <workdir>/scorer of `rlx train_scorer`.
 
 Letters beside the values: C taken from the released code (THU-KEG/Agentic-Reward-Modeling,
-reward_agent/judger.py); O our choice. Differences from the paper: a language model chooses the
-checks there, and another one writes those of constraints as code; here the rows name them. Facts
+reward_agent/judger.py); O our choice. Differences from the paper: another language model
+writes the checks of constraints as code there; here they are chosen among those of the rows. Facts
 are not looked up. The paper scores pairs and lists for DPO and for the best of n; here the sum is
 the reward of GRPO.
 

@@ -8,13 +8,22 @@ meets: criteria of fact, such as an intermediate result, and of process, such as
       verifier.judge.url=URL verifier.judge.model=NAME
 
 A row with a column `items` has its own rubric, {"name", "text",
-"weight"}; others have that of the base, which has a criterion of fact, the answer, and two of form.
-In the variant :judge a judge reads all criteria at once.
+"weight"}, which `rlx write base task=rubric` lets a language model write; others have that of the
+base, which has a criterion of fact, the answer, and two of form. In the variant :judge a judge
+reads all criteria at once.
 
-Letters beside the values: P stated in the paper, O our choice. Differences from the paper: the
-reward alone is here. Its guidance, a refinement of the best completion by the criteria that it does
-not meet, which joins the group where the others fail, is not; rubrics are written by a language
-model for each question there.
+In the variant :guided a completion that was refined by the criteria that it does not meet joins the
+group off-policy. A language model refines the best completion of an earlier run:
+
+  rlx write base task=refine rows=RUBRICS completions=GRADED to=REFINED \
+      verifier.judge.url=URL verifier.judge.model=NAME
+  rlx train papers/rgr:guided base=gsm8k prompts.source=REFINED prompts.dataset=jsonl \
+      "prompts.columns.meta=('items','demonstration')" model.path=MODEL \
+      verifier.judge.url=URL verifier.judge.model=NAME
+
+Letters beside the values: P stated in the paper, O our choice. Differences from the paper: there a
+completion of the present group is refined, and joins it where the others fail; here that of an
+earlier run joins every group. Its weight off-policy is not known to us; here it is that of RL-PLUS.
 
 The figures of CLAIMS are those of the abstract.
 
@@ -28,12 +37,16 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  kind, size = base.variant(arg, ("verifiers", "judge"))
+  kind, size = base.variant(arg, ("verifiers", "judge", "guided"))
   c = quickstart.grpo(size)  # P: GRPO. O: no filter by accuracy, because the verdict is no reward.
   c.verifier.workers = max(c.verifier.workers, 1)
   c.verifier.default_items = base.part("rubric")
-  if kind == "judge": base.use_judge(c)
-  c.verifier.by_item = dict(verifiers="items.verdicts", judge="judge.rubric")[kind]
+  if kind != "verifiers": base.use_judge(c)
+  c.verifier.by_item = "items.verdicts" if kind == "verifiers" else "judge.rubric"
   # P: a criterion is met or not; O: from 1/2 on.
   c.rewards = dict(outcome=dict(name="items.weighted", coef=1.0, kind="mean", threshold=0.5))
+  if kind == "guided":
+    c.rollouts.demonstration = dict(name="jsonl.demonstration", column="demonstration")       # P
+    c.advantages.outcome = dict(name="group.against_sampled")                                 # O
+    c.learner.loss = dict(name="policy.rl_plus", focal_exponent=0.0)                          # O
   return c

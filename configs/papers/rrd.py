@@ -7,13 +7,18 @@ correlated items share only once: w is proportional to S^(-1/2) 1, S the covaria
   rlx train papers/rrd:judge base=gsm8k model.path=MODEL \
       verifier.judge.url=URL verifier.judge.model=NAME
 
-Rows with a column `items` have their own rubric. `items.select`
-of rlx.rewards is the paper's filter of items that misrank pairs or repeat others, which runs on
-stored scores before the training.
+Rows with a column `items` have their own rubric. A language model
+writes them, and splits items that most completions meet, before the training:
+
+  rlx write base task=rubric rows=FILE to=RUBRICS verifier.judge.url=URL verifier.judge.model=NAME
+  rlx write base task=split rows=RUBRICS completions=GRADED to=FINER \
+      verifier.judge.url=URL verifier.judge.model=NAME
+
+`items.select` of rlx.rewards is the paper's filter of items that misrank pairs or repeat others,
+which runs on stored scores.
 
 Letters beside the values: P stated in the paper, O our choice (the ridge). Differences from the
-paper: a language model writes its rubrics and splits items that are too coarse, which is not here;
-S is estimated from the prompt's completions.
+paper: the words of the requests; S is estimated from the prompt's completions.
 
 The figures of CLAIMS are those of the abstract.
 

@@ -8,16 +8,19 @@ that are correct.
   rlx train papers/trm prompts.source=judging:FILE workdir=DIR model.path=DIR/start/model
   rlx train papers/trm:policy prompts.source=FOLDER/{split}.jsonl workdir=DIR model.path=MODEL \
       verifier.judge.url=URL verifier.judge.model=NAME
+  rlx train papers/trm:useful prompts.source=FOLDER/{split}.jsonl workdir=DIR model.path=MODEL \
+      verifier.judge.url=URL verifier.judge.model=NAME scorers.trained.path=SCORER
 
-A row of FILE is a sentence, {"question", "documents", "completion", "verdict"}, with 1 for a
-correct one; its judgement ends with a line "Verdict: yes" or "Verdict: no". The variant :policy
-trains a policy with the judge, which a server has, on rows {"question", "documents"}: the documents
-are in the question, too, if the policy reads them.
+A row of FILE is a sentence, {"question", "documents", "completion", "supported", "verdict"}:
+whether the documents support it, true or false, and 1 for a correct one. Its judgement has a line
+"Support: yes" or "Support: no", and ends with a line "Verdict: yes" or "Verdict: no". The variant
+:policy trains a policy with the judge, which a server has, on rows {"question", "documents"}: the
+documents are in the question, too, if the policy reads them. In the variant :useful a reward model
+adds how useful the answer is.
 
 Letters beside the values: P stated in the paper, O our choice (the words of the requests).
-Differences from the paper: the judge reads a sentence without those around it when it learns, and
-its verdict on the documents is neither labelled nor rewarded; the policy has no second reward for
-usefulness, which takes a reward model (verifier.scores).
+Differences from the paper: the judge reads a sentence without those around it when it learns; how
+the rewards for both verdicts, and for correctness and usefulness, are weighed is not known to us.
 
 Confidence in the formula: low.
 """
@@ -31,24 +34,32 @@ CLAIMS = (
 
 
 THINK = (
-    "First say whether the documents support it. Then reason about what they and what you know say "
-    "of it: documents can be wrong, and what they do not have can be true. ")                # P, O
+    "First say whether the documents support it{line}. Then reason about what they and what "
+    "you know say of it: documents can be wrong, and what they do not have can be true. ")  # P, O
 SENTENCE = domains.request(
     "Is a sentence of an answer to a question correct?",
-    THINK + "The last line of your reply is: Verdict {nonce}: yes, or Verdict {nonce}: no.",
+    THINK.replace("{line}", ", on a line of its own: Support {nonce}: yes, or Support {nonce}: no")
+    + "The last line of your reply is: Verdict {nonce}: yes, or Verdict {nonce}: no.",
     question="question", documents="reference", sentence="answer")
 ANSWER = domains.request(
     "Which sentences of an answer to a question are correct? They stand below, each between two "
     "lines with its number.",
-    "{steps}" + THINK + "Your reply ends with one line for each sentence, with its number in the "
-    "place of N: Verdict {nonce} N: yes, or Verdict {nonce} N: no.",
+    "{steps}" + THINK.replace("{line}", "")
+    + "Your reply ends with one line for each sentence, with its number in the "
+      "place of N: Verdict {nonce} N: yes, or Verdict {nonce} N: no.",
     question="question", documents="reference")
 
 
 def get_config(arg=""):
-  kind, size = base.variant(arg, ("judge", "policy"))
-  if kind == "judge": return domains.judge(size, "verdict", reference="documents",            # P
-                                           template=SENTENCE)
+  kind, size = base.variant(arg, ("judge", "policy", "useful"))
+  if kind == "judge":
+    c = domains.judge(size, "verdict", reference="documents", supported="supported",          # P
+                      template=SENTENCE)
+    c.verifier.scores = ("judging.supported",)                                                # P
+    c.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0),                          # P
+                     faithful=dict(name="outcome.score", coef=1.0))                           # P, O
+    c.advantages = dict(total=dict(name="group.grpo"), whiten=False)                          # O
+    return c
   with base.over(base.chosen() or "domains"):
     base.part("chat model")
     c = quickstart.grpo(size)
@@ -62,5 +73,8 @@ def get_config(arg=""):
   c.verifier.judges = dict(sentences=dict(template=ANSWER))
   c.verifier.steps = "judge.steps/sentences"
   c.rewards = dict(correct=dict(name="steps.completion", coef=1.0, kind="mean"))              # P
-  c.advantages = dict(correct=dict(name="group.grpo"), whiten=False)                          # O
+  c.advantages = dict(total=dict(name="group.grpo"), whiten=False)                            # O
+  if kind == "useful":
+    c.verifier.scores = base.scored_by(c, "scorer", "reward model", gives="probability")      # O
+    c.rewards.useful = dict(name="outcome.score", coef=1.0)                                   # P, O
   return c

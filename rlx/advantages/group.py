@@ -4,6 +4,8 @@ A completion that is not valid (unknown verdict, empty) is part of no baseline
 and gets 0. A prompt with fewer than two valid completions gets 0, and so does,
 exactly, one whose completions tie.
 """
+from typing import Literal
+
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -219,7 +221,8 @@ def variance_weighted(rewards_PG: Array, scores_PG: Array, learn_PG: Array, *,
 
 
 @method(centres=True)
-def against_sampled(rewards_PG: Array, learn_PG: Array, demo_PG: Array | None = None) -> Array:
+def against_sampled(rewards_PG: Array, learn_PG: Array, demo_PG: Array | None = None, *,
+                    demonstrations: Literal["compared", "cloned"] = "compared") -> Array:
   """Rewards, also of demonstrations, minus the mean of the sampled completions.
 
     A_i = r_i - 1/n sum_{j sampled} r_j     n = valid sampled completions of a prompt
@@ -230,7 +233,10 @@ def against_sampled(rewards_PG: Array, learn_PG: Array, demo_PG: Array | None = 
   Source: RL-PLUS, Dong et al. 2025, arXiv:2508.00222, and its code (no division by
   the spread). Differs from the paper: nothing known.
 
-  Args: as `rloo`; demo_PG bool, None: all are sampled.
+  Args:
+    rewards_PG, learn_PG: as `rloo`.
+    demo_PG: bool, None: all are sampled.
+    demonstrations: compared, or cloned: their advantage is 0, for `auxiliary.cloning`.
   Returns: as `rloo`; 0 where nothing valid was sampled.
   Example:
     >>> demo_PG = jnp.array([[False, False, True]])
@@ -239,7 +245,9 @@ def against_sampled(rewards_PG: Array, learn_PG: Array, demo_PG: Array | None = 
   """
   if demo_PG is None: return mean_baseline(rewards_PG, learn_PG)
   n_P1 = jnp.sum(learn_PG & ~demo_PG, axis=1, keepdims=True)
-  return _against(rewards_PG, learn_PG, ~demo_PG) / jnp.maximum(n_P1, 1)
+  advantages_PG = _against(rewards_PG, learn_PG, ~demo_PG) / jnp.maximum(n_P1, 1)
+  return masked.where_valid(advantages_PG, ~demo_PG) if demonstrations == "cloned" else (
+      advantages_PG)
 
 
 @method(centres=True, scales=True)

@@ -380,6 +380,11 @@ def _check_update(c: keys.Config, section: str, scorers: dict[str, keys.Config])
   if not {"scores_N", "chosen_N"} & set(inspect.signature(loss).parameters):
     raise ValueError(f"{key}.loss.name={online.loss.name!r}: a loss of scores, such as "
                      "reward_model.bce, or of pairs, such as reward_model.bradley_terry.")
+  if online.labels == "scores" and len(
+      [path for path in c.verifier.scores[:2] if not host_fields.is_scorer(path)]) < 2:
+    raise ValueError(f"{key}.labels='scores': verdicts with verifier.scores="
+                     f"{tuple(c.verifier.scores)!r}, whose first two are not verifiers: one that "
+                     "gives the label, and one that says where there is one.")
   if online.labels == "altered" and c.environment.name is not None:
     raise ValueError(f"{key}.labels='altered': verdicts with environment.name="
                      f"{c.environment.name!r}, whose episodes have no single text.")

@@ -84,5 +84,30 @@ def rehearsal(logps_BT: Array, ref_logps_BT: Array, rehearsal_BT: Array, *,
   return aggregate.aggregate(loss_BT, rehearsal_BT, mode="token-mean")
 
 
+@method
+def cloning(logps_BT: Array, learn_BT: Array, demo_B: Array) -> records.Weighted:
+  """Behaviour cloning of the demonstrations that groups end with, beside the policy's loss.
+
+    l_t = - log pi(y_t | x, y_<t) at the tokens of demonstrations (rollouts.demonstration)
+
+  With `group.against_sampled` and demonstrations="cloned" nothing else is learned from them.
+
+  Source: RAIF, Qin et al. 2025, arXiv:2506.01413, which clones experts so that the answers do not
+  drift. Differs from the paper: one mean over the tokens of all demonstrations of a batch.
+
+  Args:
+    logps_BT: of the policy being updated, nats.
+    learn_BT: bool, tokens of completions whose verdict is known.
+    demo_B: bool, rows that are demonstrations.
+  Returns:
+    Weighted over their tokens.
+  Example:
+    >>> logps_BT, ones_BT = jnp.array([[-1., -3.], [-5., -5.]]), jnp.ones((2, 2), bool)
+    >>> auxiliary.cloning(logps_BT, ones_BT, jnp.array([True, False])).mean()
+    Array(2., dtype=float32)
+  """
+  return aggregate.aggregate(-logps_BT, learn_BT & demo_B[:, None], mode="token-mean")
+
+
 def _select_finished(learn_B, finish_B):
   return learn_B & (finish_B != records.FINISH.index("length"))

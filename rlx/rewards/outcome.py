@@ -181,6 +181,34 @@ def score(scores_BE: Array, learn_B: Array, *, index: ranges.Whole = 0) -> Array
 
 
 @method
+def filled(scores_BE: Array, learn_B: Array, *, index: ranges.Whole = 0, known: ranges.Whole = 1,
+           otherwise: ranges.Whole = 2) -> Array:
+  """A score where there is one, and another one, such as its prediction, where there is none.
+
+    r = s_index if s_known > 1/2 else s_otherwise
+
+  Source: RM-NLHF, Wang et al. 2026, arXiv:2601.07349: the similarity to the critique of a human,
+  and what MetaRM predicts of it where there is none. Differs from the paper: nothing known.
+
+  Args:
+    scores_BE: anything where learn_B is False.
+    learn_B: bool.
+    index, known, otherwise: of the verifiers in verifier.scores, from 0.
+  Returns:
+    rewards_B, 0 where learn_B is False.
+  Raises:
+    ValueError: there is no such verifier.
+  Example:
+    >>> scores_BE = jnp.array([[.2, 1., .6], [0., 0., .6]])
+    >>> outcome.filled(scores_BE, jnp.ones(2, bool))
+    Array([0.2, 0.6], dtype=float32)
+  """
+  if (last := max(index, known, otherwise)) >= (n := scores_BE.shape[1]):
+    raise ValueError(f"there is no score {last}: verifier.scores names {n}, from 0.")
+  return jnp.where(scores_BE[:, known] > 0.5, scores_BE[:, index], scores_BE[:, otherwise])
+
+
+@method
 def calibrated(outcome_B: Array, scores_BE: Array, learn_B: Array, *,
                confidence: ranges.Whole = 0, form: ranges.Whole = 1) -> Array:
   """How near a stated confidence is to the verdict (Brier); nothing without a confidence.

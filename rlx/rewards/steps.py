@@ -253,6 +253,44 @@ def wrong_step_penalty(step_scores_BT: Array, step_ends_BT: Array, learn_BT: Arr
 
 
 @method
+def thoughts(step_scores_BT: Array, step_ends_BT: Array, learn_BT: Array, outcome_PG: Array,
+             learn_PG: Array, *, right: ranges.Number = 1.0, wrong: ranges.Number = 1.0,
+             threshold: ranges.Number = 0.5, adaptive: bool = True) -> Array:
+  """One reward for each thought: a run of consecutive steps that are all right, or all wrong.
+
+    r_m = right        if the steps of thought m have s >= threshold
+    r_m = - wrong p    if they do not;  p = mean outcome of the prompt's completions, or 1
+
+  on the last token of the thought. Cutting a thought into more steps does not change its reward.
+  While the policy solves a prompt seldom, wrong thoughts cost little, so that it may try; where it
+  solves it often, they cost as much as right ones earn.
+
+  Source: TP-GRPO, 2025, arXiv:2507.23317. Differs from the paper: we know its abstract alone, which
+  has thoughts and a reward that depends on the present ability; that p scales the cost of wrong
+  thoughts, and the numbers, are our choice.
+
+  Args:
+    step_scores_BT, step_ends_BT, learn_BT: as `refine`.
+    outcome_PG: verdicts; anything where learn_PG is False.
+    learn_PG: bool.
+    threshold: scores below it are wrong; unknown steps belong to the thought around them.
+    adaptive: False: p is 1.
+  Returns:
+    rewards_BT.
+  Example:
+    >>> step_scores_BT, ones_BT = jnp.array([[0., .25, 1., 1.]]), jnp.ones((1, 4), bool)
+    >>> steps.thoughts(step_scores_BT, ones_BT, ones_BT, jnp.array([[.5]]), jnp.array([[True]]))
+    Array([[ 0. , -0.5,  0. ,  1. ]], dtype=float32)
+  """
+  scores_BT, known_BT = _segments.select_known(step_scores_BT, step_ends_BT, learn_BT)
+  side_BT = masked.where_valid(jnp.where(scores_BT >= threshold, 1.0, -1.0), known_BT)
+  ends_BT = known_BT & (_segments.following(side_BT, known_BT) != side_BT)
+  cost_PG = jnp.ones_like(outcome_PG) * wrong
+  if adaptive: cost_PG = cost_PG * masked.mean(outcome_PG, learn_PG, axis=1, keepdims=True)
+  return masked.where_valid(jnp.where(side_BT > 0, right, -cost_PG.reshape(-1, 1)), ends_BT)
+
+
+@method
 def flaw_penalty(step_scores_BT: Array, step_ends_BT: Array, learn_BT: Array, outcome_B: Array,
                  learn_B: Array, *, lam: ranges.Number = 1.0,
                  threshold: ranges.Number = 0.5) -> Array:

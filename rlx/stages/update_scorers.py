@@ -8,9 +8,11 @@ from rlx.core import records
 from rlx.learner import sharding
 from rlx.stages import passes as passes_lib, place, update_judge, update_prm
 
-LABELS = ("verdicts", "altered")  # What a scorer learns from, see scorers.NAME.online in a config.
+# What a scorer learns from, see scorers.NAME.online in a config.
+LABELS = ("verdicts", "scores", "altered")
 # The host field with the rows of one that reads the reference answer.
-REFERENCE_ROWS = dict(verdicts="reference_rows", altered="altered_reference_rows")
+REFERENCE_ROWS = dict(verdicts="reference_rows", scores="reference_rows",
+                      altered="altered_reference_rows")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,6 +22,7 @@ class UpdateScorers:
   The rewards of this step read the scores before it, which `score` or the judge has computed.
 
     verdicts   the verdict of each completion that learns, for a scorer with a head
+    scores     its first score of verifier.scores, where the second is above 1/2
     altered    1 of a right completion of each prompt, and 0 of the same with another answer
     SECTION    replies of the judge of this section, with rewards (stages/judge_replies.py)
 
@@ -51,9 +54,13 @@ class UpdateScorers:
     Args:
       own: the rows (numpy) of a scorer that reads the reference answer; None: it does not.
     """
-    if labels == "verdicts":
+    if labels in ("verdicts", "scores"):
+      label_B = placed.batch.outcome_B
+      if labels == "scores":
+        score_B, has_B = placed.batch.scores_BE[:, 0], placed.batch.scores_BE[:, 1]
+        label_B = jnp.where(has_B > 0.5, score_B, jnp.nan)
       batch = records.Batch(placed.batch.group, labels_BT=_label_ends(
-          placed.rollouts.mask_BT, placed.batch.outcome_B, placed.batch.learn_B))
+          placed.rollouts.mask_BT, label_B, placed.batch.learn_B))
       if own is None: return placed.append(0).replace(batch=batch)
       host = own
     elif labels == "altered":
@@ -67,7 +74,7 @@ class UpdateScorers:
 
 
 @jax.jit
-def _label_ends(mask_BT: jax.Array, outcome_B: jax.Array, learn_B: jax.Array) -> jax.Array:
-  """labels_BT: the verdict on the last token of a completion that learns, NaN elsewhere."""
+def _label_ends(mask_BT: jax.Array, label_B: jax.Array, learn_B: jax.Array) -> jax.Array:
+  """labels_BT: the label on the last token of a completion that learns, NaN elsewhere."""
   is_last_BT = mask_BT & ~jnp.pad(mask_BT[:, 1:], ((0, 0), (0, 1)))
-  return jnp.where(is_last_BT & learn_B[:, None], outcome_B[:, None], jnp.nan)
+  return jnp.where(is_last_BT & learn_B[:, None], label_B[:, None], jnp.nan)

@@ -325,7 +325,7 @@ def _describe_item(item):
   name = item["name"]
   if name not in KINDS: return f"instruction {name!r:.80}: there are {', '.join(KINDS)}"
   given = _take_arguments(item)
-  taken = _arguments(KINDS[name])
+  taken = list_arguments(name)
   if set(given) != set(taken):
     return f"instruction {name!r}: it takes {list(taken)}, not {sorted(given)}"
   weight = item.get("weight", 1.0)
@@ -335,7 +335,14 @@ def _describe_item(item):
                for key, x in given.items() if (wanted := _say_wanted(key, x))), None)
 
 
-def _arguments(fn):
+def list_arguments(name: str) -> tuple[str, ...]:
+  """The names of the arguments of a kind of instructions.
+
+  Example:
+    >>> instructions.list_arguments("keywords:frequency")
+    ('keyword', 'frequency', 'relation')
+  """
+  fn = KINDS[name]
   return () if fn in (str.isupper, str.islower) else fn.__code__.co_varnames[
       1:fn.__code__.co_argcount]
 

@@ -28,7 +28,8 @@ from rlx.core import resolve
 if TYPE_CHECKING: from rlx.core import records
 
 KEYS = ("name", "weight", "threshold", "veto")  # Of an item of any verifier.
-OF_RUBRICS = ("text", "verifier")  # Further ones, so that a judge and verifiers read one rubric.
+# Further ones, so that a judge and verifiers read one rubric; parent: what an item was split from.
+OF_RUBRICS = ("text", "verifier", "parent")
 _MOST_NAMES = 16  # Names of items whose means are logged.
 
 

@@ -121,15 +121,49 @@ def similarity(prompt: "records.Prompt", text: str) -> float:
     >>> judging.similarity(prompt, "Off by one.\nVerdict 5e0c: no")
     0.75
   """
-  judged, _ = _read_judged(prompt)
-  critiques = dict.fromkeys(judged.get(key) for key in ("critique", "other_critique"))
-  if not (given := " ".join(x for x in critiques if x)):
+  if not (given := _read_critiques(prompt)):
     raise errors.Unknown("meta['judged'] has no critique; prompts.columns.critique names its "
                          "column")
   reply = _read_reply(prompt, text).content
   reasons = reply.rpartition("\n")[0] if find_stated(prompt, text) is not None else reply
   ours, theirs = (collections.Counter(re.findall(r"\w+", x.lower())) for x in (reasons, given))
   return 2 * (ours & theirs).total() / max(ours.total() + theirs.total(), 1)
+
+
+def is_critiqued(prompt: "records.Prompt", text: str) -> float:
+  """1.0 if the row has the critique of a human, with which `similarity` compares, else 0.0."""
+  del text
+  return float(bool(_read_critiques(prompt)))
+
+
+def known_similarity(prompt: "records.Prompt", text: str) -> float:
+  """`similarity`, and 0.0 where the row has no critique; `is_critiqued` says where."""
+  return similarity(prompt, text) if _read_critiques(prompt) else 0.0
+
+
+def supported(prompt: "records.Prompt", text: str) -> float:
+  r"""1.0 if a reply says rightly, on a line of its own, whether documents support the answer.
+
+    Support NONCE: yes, or Support NONCE: no; no such line, or both, is 0.0
+
+  Source: the labels of faithfulness of the Thinking-supervised Reward Model, 2025,
+  arXiv:2509.25409. Differs from the paper: its reward is not known to us.
+
+  Example:
+    >>> import types
+    >>> judged = dict(form="verdict", nonce="5e0c", supported=False)
+    >>> prompt = types.SimpleNamespace(meta={"judged": judged})
+    >>> judging.supported(prompt, "Support 5e0c: no\nIt is true all the same.\nVerdict 5e0c: yes")
+    1.0
+  """
+  judged, _ = _read_judged(prompt)
+  if judged.get("supported") is None:
+    raise errors.Unknown("meta['judged'] has no `supported`; prompts.columns.supported names its "
+                         "column")
+  nonce = judged.get("nonce")
+  said = re.findall(rf"(?im)^\W*support{f' {nonce}' if nonce else ''}: (yes|no)\W*$",
+                    _read_reply(prompt, text).content)
+  return float({x.lower() for x in said} == {"yes" if judged["supported"] else "no"})
 
 
 def find_scores(prompt: "records.Prompt", reply: str) -> list[float]:
@@ -216,7 +250,8 @@ def inspect(prompts: "Sequence[records.Prompt]", unsafe: bool = False) -> list[t
   return [(why(p), None) for p in prompts]
 
 
-for _fn in (verdict, side, ranking, score, gold, similarity):
+for _fn in (verdict, side, ranking, score, gold, similarity, is_critiqued, known_similarity,
+            supported):
   vars(_fn).update(is_bounded=True, inspect=inspect)
 for _fn in (verdict, side):
   vars(_fn)["state"] = lambda prompt: start_verdict(prompt) + prompt.answer
@@ -230,6 +265,13 @@ def _read_judged(prompt) -> tuple[Mapping[str, Any], Any]:
   if _READS[judged["form"]] is None:
     return judged, dict(none=-1.0) | {str(n): n - 1.0 for n in range(1, len(judged["steps"]) + 1)}
   return judged, judged.get("reads") or _READS[judged["form"]]
+
+
+def _read_critiques(prompt) -> str:
+  """The critiques of a human, "" without one."""
+  judged, _ = _read_judged(prompt)
+  critiques = dict.fromkeys(judged.get(key) for key in ("critique", "other_critique"))
+  return " ".join(x for x in critiques if x)
 
 
 def _read_reply(prompt, text):

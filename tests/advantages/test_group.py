@@ -45,6 +45,12 @@ def test_against_sampled(rewards, valid, demo, expected):
   np.testing.assert_allclose(got[0], expected, rtol=1e-6)
 
 
+def test_demonstrations_that_are_cloned_have_no_advantage():
+  got = group.against_sampled(np.array([[1., 0, 1]]), np.ones((1, 3), bool),
+                              np.array([[False, False, True]]), demonstrations="cloned")
+  np.testing.assert_allclose(got, [[.5, -.5, 0]], rtol=1e-6)
+
+
 @pytest.mark.parametrize("fn", [group.rloo, group.mean_baseline, group.grpo, group.gpg,
                                 group.best_minus_second,
                                 functools.partial(group.pass_at_k_training, k=1),

@@ -33,3 +33,12 @@ def test_rehearsal_is_a_mean_over_stored_tokens():
   # u log u - u + 1.
   got = auxiliary.rehearsal(logps_BT, ref_BT, stored_BT, kind="reverse")
   np.testing.assert_allclose(got.total, .15343 + .38629, atol=1e-5)
+
+
+def test_cloning_is_a_mean_over_demonstrated_tokens():
+  logps_BT = np.array([[-1., -2, nan], [-4., -8, -16]])
+  learn_BT = np.array([[1, 1, 0], [1, 1, 1]], bool)
+  got = auxiliary.cloning(logps_BT, learn_BT, np.array([True, False]))
+  np.testing.assert_allclose([got.total, got.weight], [3, 2])
+  got = auxiliary.cloning(logps_BT, learn_BT, np.array([False, False]))
+  np.testing.assert_allclose([got.total, got.weight], [0, 0])

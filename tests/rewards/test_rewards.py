@@ -47,6 +47,17 @@ def test_stages(options, expected):
       np.array([True, True, True, False]), **options), expected, rtol=1e-6)
 
 
+def test_filled():
+  # Known; not known, where the third score stands in; invalid.
+  scores_BE = np.array([[.2, 1., .6, .9], [0., 0., .6, .9], [nan, nan, nan, nan]])
+  valid_B = np.array([True, True, False])
+  np.testing.assert_allclose(outcome.filled(scores_BE, valid_B), [.2, .6, 0], rtol=1e-6)
+  np.testing.assert_allclose(outcome.filled(scores_BE, valid_B, index=3, known=2, otherwise=1),
+                             [.9, .9, 0], rtol=1e-6)
+  with pytest.raises(ValueError, match="there is no score 4: verifier.scores names 4"):
+    outcome.filled(scores_BE, valid_B, otherwise=4)
+
+
 @pytest.mark.parametrize("options", [dict(weights=(1., 1.)), dict(thresholds=(1.,))])
 def test_stages_of_other_scores_are_refused(options):
   with pytest.raises(ValueError, match="3 weights and 2 thresholds"):

@@ -112,6 +112,23 @@ def test_wrong_step_penalty():
       [[0, 0, -3, -3] + [0] * 8, [5] * 3 + [0] * 9])
 
 
+def test_thoughts():
+  b = batch([.9, .8, .1, .2, nan, .3, .7], [.1, .2], [.9, .9], [.1, .9],
+            outcome=[1, 0, nan, 1])
+  group = dict(outcome_PG=b.pop("outcome_B").reshape(2, 2), learn_PG=b.pop("learn_B").reshape(2, 2))
+  # The first prompt is solved by half of its completions, the second by the one that is known.
+  expected = np.zeros((4, 7))
+  expected[0, [1, 5, 6]] = 1, -.5, 1  # The unknown step is part of the wrong thought.
+  expected[1, 1], expected[3, :2] = -.5, (-1, 1)
+  np.testing.assert_array_equal(at_ends(steps.thoughts(**b, **group)), expected)
+  expected[0, 5] = expected[1, 1] = -1
+  np.testing.assert_array_equal(at_ends(steps.thoughts(**b, **group, adaptive=False)), expected)
+  expected[:] = 0
+  expected[0, [0, 6]], expected[1, 1], expected[3, :2] = (2, -1.5), -1.5, (-3, 2)
+  np.testing.assert_array_equal(
+      at_ends(steps.thoughts(**b, **group, threshold=.85, right=2., wrong=3.)), expected)
+
+
 def test_flaw_penalty():
   b = batch([.9, .6], [.9, .1], [.9, nan], [.9, .9], [.1, .1], [.9, .9],
             outcome=[1, 1, 1, 0, 0, nan])

@@ -50,7 +50,8 @@ CHECKED = records.Prompt("k", "What is 8 * 9?", "72", meta=dict(items=[
     dict(name="number", code="def check(text):\n  return text.isdecimal()")]))
 TEXT = records.Prompt("s", "What does the next sentence say?", "It opens at nine.")
 JUDGING = {form: records.Prompt("j", "?", answer, meta=dict(judged=dict(
-    form=form, nonce="5e0c", answers=["so"], critique="So."), label=answer)) for form, answer in (
+    form=form, nonce="5e0c", answers=["so"], critique="So.", supported=True), label=answer))
+           for form, answer in (
         ("verdict", "yes"), ("pair", "A"), ("scores", "1"), ("score", "better"),
         ("critique", "better"))}
 # {prompt: (a right completion, verifiers that accept it)}; judge.chat would ask a server.
@@ -76,7 +77,9 @@ ACCEPTED = (
     (JUDGING["pair"], "Verdict 5e0c: A", "judging.side"),
     (JUDGING["scores"], "Verdict 5e0c 1: 10", "judging.ranking"),
     (JUDGING["score"], "Verdict 5e0c: 10", "judging.score"),
-    (JUDGING["critique"], "So.", "judging.gold judging.similarity"),
+    (JUDGING["critique"], "So.", "judging.gold judging.similarity judging.known_similarity "
+     "judging.is_critiqued"),
+    (JUDGING["verdict"], "Support 5e0c: yes", "judging.supported"),
     (MATH, "Confidence: 100%", "confidence.stated confidence.form"),
     (MATH, "72", "embedding.similarity embedding.bert_score"),
     (RULES, '"so"', " ".join(f"instructions.{kind}{form}" for kind in ("items", "share", "followed")

@@ -38,13 +38,13 @@ def pairs(key, logps_L, gold_L, count, *, flips=0.25):
           jnp.where(is_first_N, drawn_N2[:, 1], drawn_N2[:, 0]), gap_N != 0)
 
 
-def fit(start_D, features_LD, pairs_N):
+def fit(start_D, features_LD, pairs_N, steps=300):
   """Returns weights_D of a linear model learned from pairs."""
   chosen_N, rejected_N, valid_N = pairs_N
   def loss(weights_D, _):
     scores_L = features_LD @ weights_D
     return reward_model.bradley_terry(scores_L[chosen_N], scores_L[rejected_N], valid_N)
-  return learn.descend(start_D, loss, optax.sgd(0.5), steps=300)
+  return learn.descend(start_D, loss, optax.sgd(0.5), steps=steps)
 
 
 def bradley_terry(start_D, features_LD, pairs_N):

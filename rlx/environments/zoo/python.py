@@ -123,11 +123,16 @@ class Python:
 
   def _call(self, text):
     if not text: check_start(**self._limits)
+    if text.startswith(">"): return self._run(text[1:])
+    self._failed += 1
+    return _FORMS
+
+  def _run(self, program):
+    """What a program prints, as an observation."""
     output, error = None, ""
-    if not text.startswith(">"): error = _FORMS
-    elif len(text) > MAX_PROGRAM: error = "too long\n"
+    if len(program) >= MAX_PROGRAM: error = "too long\n"
     else:
-      output = run_program(_RUN, text[1:].strip().encode(errors="replace"), **self._limits)
+      output = run_program(_RUN, program.strip().encode(errors="replace"), **self._limits)
       if output is None: error = "killed\n"
       elif b"\0" in output: error = _line(output.rpartition(b"\0")[2], self._limit)
     self._failed += bool(error)

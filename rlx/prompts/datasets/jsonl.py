@@ -17,7 +17,14 @@ from rlx.prompts.datasets import _columns
 prompts = functools.partial(_columns.prompts, "jsonl")
 
 
-def demonstration(prompt, rng):
-  """The target of supervised training: the answer column."""
+def demonstration(prompt, rng, *, column=""):
+  """The target of supervised training: the answer, or the text in a column of prompts.columns.meta.
+
+  Raises:
+    ValueError: a row has no text there.
+  """
   del rng
-  return prompt.answer
+  if not column: return prompt.answer
+  if isinstance(text := prompt.meta.get(column), str): return text
+  raise ValueError(f"{prompt.id}: column {column!r}: {text!r:.60} is no text; with "
+                   f"prompts.columns.meta=({column!r},) each row has its demonstration there.")

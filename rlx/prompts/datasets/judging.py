@@ -24,18 +24,20 @@ A row whose column `split` has another name is left out; without that column a h
 decides, so that no question is in both splits.
 """
 import collections
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import hashlib
 import itertools
+import re
 from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from rlx.core import ranges, records
-from rlx.prompts import columns as columns_lib, scored_sets
+from rlx.prompts import columns as columns_lib, error_patterns, scored_sets
 from rlx.rewards import step_labels
 
 _Text = Annotated[str | None, ranges.TEXT.or_none]
+_Patterns = Annotated[tuple, ranges.some_of(error_patterns.PATTERNS)]
 _ASKED = ("question", "problem", "prompt")
 _SURE = 0.5  # A verdict above it is right.
 _VERIFIERS = dict(scores="judging.ranking", score="judging.score", critique="judging.gold")
@@ -52,7 +54,8 @@ def prompts(rows, split, *,
             labels: Literal["hard", "relative"] = "hard", balanced=False,
             per_question: ranges.Whole = 0, both_orders=False,
             answers: Annotated[int, ranges.whole(2, 64)] = 4, held_out: ranges.Share = 0.25,
-            template: _Text = None, reads: _Text = None, verifier=""):
+            template: _Text = None, reads: _Text = None, verifier="", patterns: _Patterns = (),
+            invalid: ranges.Share = 0.0, supported=""):
   """Rows -> Prompts of one form; ids are hashes of the texts, so they do not depend on other rows.
 
   Args:
@@ -62,7 +65,8 @@ def prompts(rows, split, *,
     judgement: column of a judgement that ends with a line "Verdict: WORD", for supervised training;
       rows in which it does not state the label are dropped; "": none.
     critique: column of a critique of the completion, or of both of a pair, without a verdict: the
-      target of form=critique, and what judging.similarity compares replies with; "": none.
+      target of form=critique, and what judging.similarity compares replies with; "": none. It may
+      be empty where judging.known_similarity reads it.
     strength: column of `chosen` and `rejected` that says by how much, 1 to 3. A pair then has the
       label (s + 3) / 6 with s = 3, 2, 1 where A is better and -1, -2, -3 where B is; "": 1 or 0.
     separator: ends a step of a completion.
@@ -77,13 +81,23 @@ def prompts(rows, split, *,
     reads: how the verdict is read, as verifier.judge.reads; None: yes and no, A and B, a score of
       10.
     verifier: "": judging.verdict, or that of the form.
+    patterns: of form=verdict, such as ("cut", "changed"): names of rlx/prompts/error_patterns.py. A
+      completion has a copy for each that fits it, and prompts say in meta["pattern"] which theirs
+      is, so that eval.difficulty=pattern shows which one a judge errs on.
+    invalid: score of the verdict on copies that are no answers, such as that of a third word.
+    supported: column that says whether documents support the completion, true or false, which
+      judging.supported compares with a line of the reply; "": none.
   Raises:
     ValueError: a row lacks what the form needs, or no prompt can be made.
   """
   names = dict(question=question, completion=completion, verdict=verdict, reference=reference,
                judgement=judgement, critique=critique, strength=strength, separator=separator,
-               labels=labels, reads=reads)
+               labels=labels, reads=reads, supported=supported)
+  if patterns and form != "verdict":
+    raise ValueError(f"prompts.columns.patterns={patterns!r}: () with form={form!r}; they change "
+                     "single completions, form='verdict'.")
   read = list(_read_rows(rows, split, form, names, held_out))
+  if patterns: read = list(_add_patterns(read, patterns, invalid, reads or ""))
   made = list(_make(read, form, verifier, balanced=balanced, per_question=per_question,
                     both_orders=both_orders, answers=answers, template=template, reads=reads))
   n = sum(not isinstance(x, records.Dropped) for x in read)
@@ -125,7 +139,8 @@ def _make(read, form, verifier, *, balanced, per_question, both_orders, answers,
     judged = {key: value for key, value in x["judged"].items() if value is not None}
     judged |= dict(shared, form=form)
     plain = records.Prompt(id=id_, text=x["question"], answer=x["answer"], verifier=path,
-                           meta=dict(judged=judged, label=x["answer"]))
+                           meta=dict(judged=judged, label=x["answer"]) | (
+                               dict(pattern=x["pattern"]) if "pattern" in x else {}))
     if form not in _OF_SIDES: yield plain
     else: yield from _split_sides(plain)
 
@@ -139,11 +154,12 @@ def demonstration(prompt, rng):
   if (judged := prompt.meta.get("judged")) is None: return prompt.answer
   if judged["form"] == "critique":
     if "critique" in judged: return judged["critique"].strip()
-    raise ValueError("prompts.columns.critique='': the column with the critiques that "
-                     "form='critique' learns.")
+    raise ValueError("prompts.columns.critique: the column with the critiques that "
+                     "form='critique' learns, of which none may be empty.")
   nonce, reasons = judged.get("nonce"), ""
   if judged.get("judgement") is not None:
     reasons = "".join(judged["judgement"].strip().rpartition("\n")[:2])
+    if nonce: reasons = re.sub(r"(?m)^Support: ", f"Support {nonce}: ", reasons)
   return f"{reasons}Verdict {nonce}: {prompt.answer}" if nonce else reasons + prompt.answer
 
 
@@ -183,6 +199,28 @@ def _read_parts(rows: Iterable[Mapping], split: str, form: str, names: Mapping[s
       for x in [read] if isinstance(read, str | dict) else read:
         yield where, x if isinstance(x, str) else dict(
             x, id=_hash(text, x["completion"]), question=text)
+
+
+def _add_patterns(read: Sequence[dict | records.Dropped], patterns: Sequence[str], invalid: float,
+                  reads: str) -> Iterator[dict | records.Dropped]:
+  """Completions with their copies, each text of a question once."""
+  seen = {x["id"] for x in read if isinstance(x, dict)}
+  for x in read:
+    if isinstance(x, records.Dropped):
+      yield x
+      continue
+    yield dict(x, pattern="none")
+    word = re.search(rf"(?i)(?<!\S){re.escape(x['answer'])}=(\S+)", reads)
+    is_right = x.get("verdict", float(word[1]) if word else 0.0) > _SURE
+    for name in patterns:
+      made = error_patterns.write(name, x["completion"], is_right, x["judged"]["reference"])
+      if made is None or (id_ := _hash(x["question"], made[0])) in seen: continue
+      seen.add(id_)
+      judged = dict(x["judged"], answer=made[0], judgement=None, critique=None,
+                    supported=None) | (
+          {} if made[1] == "kept" else dict(label=invalid if made[1] == "invalid" else 0.0))
+      yield dict(x, id=id_, completion=made[0], judged=judged, pattern=name, answer=(
+          x["answer"] if made[1] == "kept" else "no"))
 
 
 def _read_chats(row, where, column):
@@ -225,6 +263,10 @@ def _read_row(row, where, form, names):
   judged: dict[str, Any] = {
       key: _read_text(row, names[key], where, key) if names[key] else None
       for key in ("reference", "judgement", "critique")}
+  if column := names.get("supported"):
+    judged["supported"] = columns_lib.find(row, column, where, "prompts.columns.supported")
+    if not isinstance(judged["supported"], bool):
+      raise ValueError(f"{where}: column {column!r}: {judged['supported']!r:.60}; true or false.")
   if form in ("first_error", "step"): return _read_steps(row, where, form, names, judged)
   text = _read_text(row, names["completion"], where, "completion")
   given = columns_lib.find(row, names["verdict"], where, "prompts.columns.verdict")
@@ -290,6 +332,7 @@ def _find_error(row, where, form, names, n):
 
 def _read_text(row, column, where, key):
   value = columns_lib.find(row, column, where, f"prompts.columns.{key}")
+  if key == "critique" and value in (None, ""): return None  # Not all rows may have one.
   if not isinstance(value, str) or key != "completion" and not value.strip():
     raise ValueError(f"{where}: column {column!r}: {value!r:.60} is no text.")
   return value

@@ -101,7 +101,7 @@ def test_check_says_what_it_measures(key):
   assert check.MEASURE and "\n" not in check.MEASURE and len(check.MEASURE) < 160
   assert not check.MEASURE[0].isupper() and not check.MEASURE.endswith(".")
   first, reason = check.FIRST
-  assert first in ("confirmed", "opposite", "not seen", "not recorded")
+  assert first in (*claims.OUTCOMES, "not recorded")
   assert reason is None or reason
   assert reason or first != "not recorded"
   if hasattr(check, "effects"):
