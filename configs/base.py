@@ -748,6 +748,9 @@ def declared():
       reference=Option(placeholder(str), _WITH_ANSWER),
       loss=dict(name="reward_model.bce"),  # of a head
       margins=False,  # whether reward_model.bradley_terry subtracts the rows' `margin`
+      # A further loss of pairs, multiplied by coef and added, such as reward_model.contrast_pairs;
+      # None: there is none.
+      auxiliary=dict(name=placeholder(str), coef=Option(0.1, ranges.ANY)),
       # With labels=both, whether steps without a label of one kind have the probability that a
       # scorer of verifier.scores gives it: the first that a step is right, the second its value.
       pseudo_labels=False,

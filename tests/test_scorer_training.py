@@ -144,6 +144,32 @@ def test_losses_of_completions(folder, case):
   assert loss_of(run, state, placed) == pytest.approx(want, rel=1e-4)
 
 
+def test_a_loss_of_the_features_of_pairs_is_added(folder):
+  options = dict(name="reward_model.contrast_pairs", coef=.5, dropout=0., temperature=1.)
+  run, state, (rollouts, _, columns), placed = first_batch(config_of(
+      folder, PAIRS, "bradley_terry", auxiliary=options))
+  at = np.arange(len(rollouts.tokens_BS)), np.asarray(rollouts.completion_len_B)
+  longer, config = padding.append(rollouts, 0), run.passes.models["prm"]
+  o_BC, x_BD = (np.asarray(x)[at] for x in jax.jit(
+      passes.outputs_and_features, static_argnums=1)(state.prm, config, longer, None))
+  w_D1 = np.asarray(state.prm["value"]["w_D1"])
+  np.testing.assert_allclose(o_BC, x_BD @ w_D1 + np.asarray(state.prm["value"]["b_1"]), rtol=1e-4, atol=1e-4)
+  label_B = columns["labels_BT"][np.arange(len(x_BD)), np.maximum(at[1] - 1, 0)]
+  pairs = [(i, i + 1) for i in range(0, len(label_B), 4)]
+  assert all(label_B[i] == 1 and label_B[j] == 0 for i, j in pairs)
+  h_ND = np.stack([x_BD[i] - x_BD[j] for i, j in pairs])
+  h_ND /= np.linalg.norm(h_ND, axis=1, keepdims=True)
+  z_NN = h_ND @ h_ND.T
+  want = np.mean([soft(o_BC[j, 0] - o_BC[i, 0]) for i, j in pairs]) + .5 * np.mean(
+      np.log(np.exp(z_NN).sum(axis=1)) - np.diag(z_NN))
+  assert loss_of(run, state, placed) == pytest.approx(want, rel=1e-4)
+  # Other steps have other draws, the same step the same; who draws nothing has no column for it.
+  groups = stored.group_completions(stored.read(run_file(folder, PAIRS), run.texts))
+  noise = [stored.batch(groups, step, run)[2]["noise_B"] for step in (0, 0, 1)]
+  assert (noise[0] == noise[1]).all() and (noise[0] != noise[2]).all()
+  assert "noise_B" not in first_batch(config_of(folder, PAIRS, "bradley_terry"))[2][2]
+
+
 def test_a_yes_or_no_scorer_learns_the_log_odds_of_its_answer(folder):
   run, state, (rollouts, outcome_B, columns), placed = first_batch(config_of(
       folder, LISTS, **ASKED))

@@ -412,7 +412,7 @@ def _check_steps(c: keys.Config, methods: methods_lib.Methods) -> None:
         "train_scorer.balanced": False, "train_scorer.head": "plain", "train_scorer.margins": False,
         "train_scorer.merge_steps": False, "train_scorer.add_outcome": False,
         "train_scorer.labelled_by": "rollouts", "train_scorer.reference": None,
-        "train_scorer.loss.name": "reward_model.bce"})
+        "train_scorer.auxiliary.name": None, "train_scorer.loss.name": "reward_model.bce"})
   _check_head(c)
   if c.rollouts.step_separator is not None: return
   needing = [f"{key}={path!r}" for path, key in verifiers(c).items()
@@ -463,6 +463,13 @@ def _check_head(c: keys.Config) -> None:
     _refuse(c, "train_scorer.merge_steps", f"False with train_scorer.labels={part.labels!r}: the "
             "labels of later steps do not depend on earlier ones")
   _check_curation(c)
+  if (auxiliary := build_methods.bind_auxiliary(c)) is not None:
+    if "chosen_ND" not in inspect.signature(auxiliary).parameters:
+      _refuse(c, "train_scorer.auxiliary.name", "a loss of the features of pairs, such as "
+              "reward_model.contrast_pairs")
+    if not compares & {"chosen_N", "chosen_NK"} or part.head == "yes_no":
+      _refuse(c, "train_scorer.auxiliary.name", f"None with {named} and train_scorer.head="
+              f"{part.head!r}; it is added to a loss of pairs, of a model with a head")
   if part.pseudo_labels:
     scorers = build_models.read_scorers(c)
     if part.labels != "both":

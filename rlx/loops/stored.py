@@ -680,6 +680,9 @@ def batch(groups: list[list[Completion]], step: int, run: build.Run, *, add_outc
       if labels := getattr(x, field): labels_T[columns_J] = labels[:len(columns_J)]
       if add_outcome and x.ids and len(x.ids) - 1 not in columns_J:
         labels_T[len(x.ids) - 1] = x.verdict
+  if run.update_prm.reads_key:
+    draw = np.random.default_rng([run.passes.seed, rng.number("noise"), step])
+    arrays["noise_B"] = draw.random(len(rows), np.float32)
   if "margin" in groups[0][0].row:
     arrays["margin_B"] = np.array([x.row.get("margin", 0) for x in rows], np.float32)
   return rollouts, verdict_B, arrays

@@ -22,7 +22,14 @@ from rlx.models import logps, packing, transformer, value as value_model
 def outputs(params: records.Params, config: transformer.DecoderConfig, rollouts: records.Rollouts,
             plan: packing.Plan | None) -> jax.Array:
   """outputs_BTC of a PRM with a head, see models/value.py."""
-  return value_model.outputs(
+  return outputs_and_features(params, config, rollouts, plan)[0]
+
+
+def outputs_and_features(params: records.Params, config: transformer.DecoderConfig,
+                         rollouts: records.Rollouts,
+                         plan: packing.Plan | None) -> tuple[jax.Array, jax.Array]:
+  """(outputs_BTC, features_BTD) of a PRM with a head, see models/value.py."""
+  return value_model.outputs_and_features(
       params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
       completion_width=rollouts.sampler_logps_BT.shape[1], plan=plan)
 
