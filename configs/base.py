@@ -734,8 +734,15 @@ def declared():
       add_outcome=False,
       # Where labels of steps come from: rollouts, sampled after each step | verifier, that of
       # verifier.steps | consensus, rollouts, without the completions of which verifier.steps names
-      # another first wrong step. Rows that have `values` keep them.
-      labelled_by=choice("rollouts", "verifier", "consensus"),
+      # another first wrong step | mean, of rollouts and verifier.steps, which has the share
+      # judged_share | mutations, of right completions a line of which `mutate` changes: the line is
+      # right if the whole is right with it. Rows that have `values` keep them.
+      labelled_by=choice("rollouts", "verifier", "consensus", "mean", "mutations"),
+      judged_share=Option(0.5, ranges.SHARE),
+      # A function of rlx/evals, (line, text, random) -> another line or None; `copies` of each
+      # right completion have a line changed. Whole completions are right if the first of
+      # verifier.scores, or without one the verifier of their prompt, gives 1.
+      mutate=dict(name="mutations.swap_words", copies=Option(4, COUNT)),
       # What gives the score: a head for one number | spread: one for a mean and a spread | product:
       # for two probabilities, with labels=both | mixture: `heads` heads and a router of the prompt
       # | yes_no: the model's own head, `yes` against `no` after the completion and `question`.

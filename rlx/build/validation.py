@@ -484,8 +484,15 @@ def _check_head(c: keys.Config) -> None:
     _refuse(c, "train_scorer.add_outcome", f"False with train_scorer.labels={part.labels!r}: it is "
             "added to labels of steps")
   if part.labelled_by == "rollouts": return
-  if not is_of_values or part.labels == "relative" and part.labelled_by == "verifier":
+  if not is_of_values or part.labels == "relative" and part.labelled_by in (
+      "verifier", "mutations"):
     _refuse(c, "train_scorer.labelled_by", f"rollouts with train_scorer.labels={part.labels!r}")
+  if part.labelled_by == "mutations":
+    build_methods.bind_mutation(c)
+    if c.verifier.scores and host_fields.is_scorer(c.verifier.scores[0]):
+      _refuse(c, "verifier.scores", "verifiers, the first of which says whether a changed "
+              "completion is right, with train_scorer.labelled_by='mutations'")
+    return
   if c.verifier.steps is None or host_fields.is_scorer(c.verifier.steps):
     _refuse(c, "verifier.steps", "a verifier of steps, such as judge.steps, with "
             f"train_scorer.labelled_by={part.labelled_by!r}")

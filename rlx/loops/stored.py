@@ -49,6 +49,7 @@ from rlx.prompts import columns as columns_lib, scored_sets
 from rlx.rewards import step_labels
 from rlx.rollouts import padding, trajectories
 from rlx.stages import host_fields, passes as passes_lib, texts as texts_lib
+from rlx.verifiers import steps as verifier_steps
 
 
 @dataclasses.dataclass(frozen=True)
@@ -199,6 +200,78 @@ def judge(path: str | os.PathLike, run: build.Run, completions: list[Completion]
     return rows
 
   _complete(path, len(completions), run.sizes.rows, make)
+
+
+def mix_judged(completions: list[Completion], share: float) -> list[Completion]:
+  """The Completions whose `values` are means with what `judge` said of each step.
+
+    v_j <- (1 - share) v_j + share judged_j, null if one of them is unknown
+
+  Source: labels of a step as the mean of several views of it, Fin-PRM, Zhou et al. 2025,
+  arXiv:2508.15202 (from memory, unverified). Differs from the paper: nothing known.
+  """
+  def mix(x: Completion) -> list[float | None]:
+    return [None if None in (a, b) else (1 - share) * a + share * b
+            for a, b in zip(x.row["values"], x.row["judged"])]
+  return [dataclasses.replace(x, row=x.row | dict(values=mix(x))) for x in completions]
+
+
+def mutate(path: str | os.PathLike, run: build.Run, completions: list[Completion],
+           change: Callable, copies: int, verifier: str | None) -> None:
+  """Writes right completions with `values` of 1, and copies of them in which one line is changed.
+
+    v of the changed line = 1[the whole completion is right with it],  v of lines before it = 1
+
+  A copy ends with the changed line, as what follows was written for another one. A line is a step,
+  as rollouts.step_separator ends it. Copies without a change, or whose verdict is unknown, have
+  unknown values. An incomplete file is completed.
+
+  Source: Process-Supervised Reinforcement Learning for Code Generation, Ye et al. 2025,
+  arXiv:2502.01715, as its abstract describes it. Differs from the paper: see
+  `evals.mutations.swap_words`.
+
+  Args:
+    change: see train_scorer.mutate.
+    verifier: what gives 1 to a right completion; None: that of its prompt.
+  Raises:
+    ValueError: as `label`.
+  """
+  prompts, each, separator = _find_prompts(run, completions), copies + 1, run.texts.step_separator
+  assert separator is not None
+
+  def alter(i: int) -> tuple[str, str, int] | None:
+    """(the whole text, the text up to the changed line, its index) of the i-th row."""
+    text = completions[i // each].row["completion"]
+    ends = verifier_steps.boundaries(text, separator)
+    draw = np.random.default_rng([run.passes.seed, rng.number("mutate"), i])
+    for j in draw.permutation(len(ends)):
+      start, end = (0, *ends)[j], ends[j]
+      line = text[start:end]
+      if (changed := change(line, text, draw)) is None or changed == line: continue
+      if len(verifier_steps.boundaries(text[:start] + changed, separator)) == j + 1:
+        return text[:start] + changed + text[end:], text[:start] + changed, int(j)
+    return None
+
+  def make(start: int, stop: int) -> list[dict]:
+    altered = {i: x for i in range(start, stop) if i % each and (x := alter(i)) is not None}
+    asked, texts = [prompts[i // each] for i in altered], [whole for whole, *_ in altered.values()]
+    verdicts = (run.pool.verify(asked, texts) if verifier is None else
+                run.outcomes.verifiers.scores(verifier, asked, texts)) if asked else ()
+    run.pool.check(run.annotate.max_error_rate)
+    is_right, rows = dict(zip(altered, verdicts)), []
+    for i in range(start, stop):
+      x = completions[i // each]
+      n = len(verifier_steps.boundaries(x.row["completion"], separator))
+      rows.append(x.row | dict(values=[None if i % each else 1.0] * n))
+      if i not in altered or math.isnan(is_right[i]): continue
+      _, text, j = altered[i]
+      if len(run.texts.tokenizer.encode(text, add_bos=False)) > run.texts.completion_tokens:
+        continue
+      rows[-1] = x.row | dict(completion=text, finish="length", verdict=None, sampled=0, label=None,
+                              values=[1.0] * j + [float(is_right[i] >= 1)])
+    return rows
+
+  _complete(path, len(completions) * each, run.sizes.rows, make)
 
 
 def keep_agreed(completions: list[Completion]) -> list[Completion]:

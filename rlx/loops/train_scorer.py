@@ -58,6 +58,9 @@ class Options:
   prm_sets: tuple = key("eval.prm_sets")
   eval_every: int = key("eval.every")
   scores: tuple = key("verifier.scores")
+  judged_share: float = key("train_scorer.judged_share")
+  copies: int = key("train_scorer.mutate.copies")
+  mutate: resolve.UserFunction | None = None  # See train_scorer.mutate.
   curate: resolve.UserFunction | None = None  # See train_scorer.curate.
 
 
@@ -77,7 +80,8 @@ def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | N
     s.restore(run.init, run.prompts)
     run.outcomes.hold(s.state)
     return _train(run, s, options_lib.read_options(
-        Options, config, curate=build_methods.bind_curation(config)))
+        Options, config, curate=build_methods.bind_curation(config),
+        mutate=build_methods.bind_mutation(config)))
 
 
 def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, Any] | None:
@@ -184,6 +188,8 @@ def data(run: build.Run, state: records.TrainState, workdir: pathlib.Path,
                                 options.curate)
   if options.labels in step_labels.KINDS:
     needed: tuple[str, ...] = ("values", *["start"] * (options.labels == "relative"))
+    if options.labelled_by == "mutations" and any("values" not in x.row for x in completions):
+      completions = _mutate(completions, run, workdir, options)
     if options.labelled_by == "verifier" and any("values" not in x.row for x in completions):
       completions = _judge(completions, run, workdir, options)
       needed = needed[1:]
@@ -195,6 +201,9 @@ def data(run: build.Run, state: records.TrainState, workdir: pathlib.Path,
       stored.label(path, run, state, completions, options.step_rollouts,
                    with_start="start" in needed)
       completions = stored.read(path, run.texts)
+    if options.labelled_by == "mean":
+      completions = stored.mix_judged(_judge(completions, run, workdir, options),
+                                      options.judged_share)
     if options.labelled_by == "consensus":
       completions = stored.keep_agreed(_judge(completions, run, workdir, options))
       if not completions:
@@ -217,6 +226,19 @@ def _judge(completions: list[stored.Completion], run: build.Run, workdir: pathli
                      "whose steps verifier.steps judges.")
   path = workdir / "judged.jsonl"
   stored.judge(path, run, completions, options.verifier)
+  return stored.read(path, run.texts)
+
+
+def _mutate(completions: list[stored.Completion], run: build.Run, workdir: pathlib.Path,
+            options: Options) -> list[stored.Completion]:
+  """The right completions and their copies with a line changed, kept in the workdir."""
+  right = [x for x in completions if x.verdict >= 1]
+  if run.prompts is None or not right:
+    raise ValueError(f"train_scorer.labelled_by='mutations': rows of training prompts with the "
+                     f"verdict 1, whose lines are changed; there are {len(right)} such rows.")
+  path, verifier = workdir / "mutated.jsonl", (*options.scores, None)[0]
+  assert options.mutate is not None
+  stored.mutate(path, run, right, options.mutate, options.copies, verifier)
   return stored.read(path, run.texts)
 
 
