@@ -748,6 +748,10 @@ def declared():
       # | yes_no: the model's own head, `yes` against `no` after the completion and `question`.
       head=Option("plain", "rlx.stages.passes:HEADS"),
       heads=Option(2, whole(2, 64)),
+      # With head=mixture: after the last step (perhaps steps=0, of a trained prm.path) the router's
+      # weights become those of a user, whose pairs the rows are: a loss of x nats on these takes
+      # adapt_rate x nats off the log-weight of a head. None: they stay those of the prompt alone.
+      adapt_rate=Option(placeholder(float), POSITIVE),
       question=placeholder(str),
       yes="Yes", no="No",
       # A text with {} where the `reference` of a row stands, or the reference answer of completions

@@ -440,3 +440,32 @@ def _steps(c, steps):
   c = c.copy_and_resolve_references()
   c.steps = steps
   return c
+
+
+def test_a_mixture_has_the_weights_of_a_user(folder, tmp_path, monkeypatch, capsys):
+  """As adapt_routing says of the heads by passes over whole rows, at each prompt."""
+  monkeypatch.setattr(curves, "draw_at_k", lambda *_: None)
+  c = config_of(folder, LISTS, "mixture", dict(steps=1), head="mixture", heads=3)
+  train_scorer.train(c, tmp_path / "first")
+  config, start, tokens = weights.load(tmp_path / "first/scorer")
+  start["value"]["w_D1"] = np.random.default_rng(5).normal(
+      size=(config.d_model, 6)).astype(np.float32)
+  hf.save(tmp_path / "start", config, start, tokens)
+  c = config_of(folder, PAIRS, "mixture", dict(steps=0, prm__path=str(tmp_path / "start")),
+                head="mixture", heads=3, adapt_rate=.5)
+  train_scorer.train(c, tmp_path / "user")
+  assert "the weights of the heads are multiplied by" in capsys.readouterr().err
+  _, params, _ = weights.load(tmp_path / "user/scorer")
+  tiny.assert_equal_trees(*({**x, "value": x["value"]["w_D1"]} for x in (params, start)))
+  run = build.build(c, learns="prm")
+  read = stored.read(run_file(folder, PAIRS), run.texts)
+  longer = padding.append(run.texts.rollouts([x.prompt for x in read], [x.ids for x in read]), 0)
+  before, after = (np.asarray(_outputs(x, config, longer, None)) for x in (start, params))
+  at = np.arange(len(read)), [len(x.ids) for x in read]
+  gap_NK = before[at][::2, :3] - before[at][1::2, :3]
+  pi_BK, new_BK = (np.exp(x[:, 0, 3:]) / np.exp(x[:, 0, 3:]).sum(axis=1, keepdims=True)
+                   for x in (before, after))
+  want_BK = pi_BK * np.exp(-.5 * soft(-gap_NK).sum(axis=0))
+  np.testing.assert_allclose(new_BK, want_BK / want_BK.sum(axis=1, keepdims=True), rtol=1e-3)
+  np.testing.assert_allclose(after[..., :3], before[..., :3], atol=1e-5)
+  assert abs(new_BK - pi_BK).max() > .01

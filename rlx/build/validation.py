@@ -450,6 +450,9 @@ def _check_head(c: keys.Config) -> None:
     losses = dict(spread="gaussian or .uncertain_bradley_terry", mixture="mixture")[part.head]
     _refuse(c, "train_scorer.loss.name", f"reward_model.{losses} with train_scorer.head="
             f"{part.head!r}")
+  if part.adapt_rate is not None and part.head != "mixture":
+    _refuse(c, "train_scorer.adapt_rate", f"None with train_scorer.head={part.head!r}; it is of "
+            "the weights of a mixture's heads")
   if (part.labels == "both") != (part.head == "product"):
     _refuse(c, "train_scorer.head", "product with train_scorer.labels='both', and only then")
   if part.head == "yes_no" and part.labels != "outcome":

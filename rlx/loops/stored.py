@@ -45,6 +45,7 @@ from rlx.evals import best_of_n, preferences
 from rlx.io import rows as io_rows
 from rlx.learner import hosts, sharding
 from rlx.loops import prm_sets
+from rlx.models import value
 from rlx.prompts import columns as columns_lib, scored_sets
 from rlx.rewards import step_labels
 from rlx.rollouts import padding, trajectories
@@ -468,8 +469,7 @@ def curate(path: str | os.PathLike, run: build.Run, state: records.TrainState,
            ) -> list[Completion]:
   """The Completions of the pairs that `choose` keeps or swaps, by scores.
 
-  The pair of a group is its first completion of the highest verdict and its first of the lowest;
-  a group of one verdict has none. The `margin` of a pair is by how much the scores prefer the
+  The pairs are those of `find_pairs`. The `margin` of a pair is by how much the scores prefer the
   better one, in the mean, where rows have none. Pairs are written as such, and a line on stderr
   says how many were swapped and left out.
 
@@ -477,15 +477,9 @@ def curate(path: str | os.PathLike, run: build.Run, state: records.TrainState,
     names: of frozen scorers, "scorers.NAME", and of verifiers.
     choose: (chosen_NM, rejected_NM) -> keep_N: 1, -1 swaps, 0 leaves out.
   Raises:
-    ValueError: there is no pair, or none is left.
+    ValueError: as `find_pairs`, or no pair is left.
   """
-  known = [x for x in completions if not math.isnan(x.verdict)]
-  ranked = [sorted(group, key=lambda x: -x.verdict) for group in group_completions(known)]
-  groups = [(group[0], next(x for x in group if x.verdict == group[-1].verdict))
-            for group in ranked if group[0].verdict > group[-1].verdict]
-  if not groups:
-    raise ValueError("train_scorer.curate: rows with pairs, two completions of a group of which "
-                     "one has a higher verdict; there is none.")
+  groups = find_pairs(completions, "train_scorer.curate")
   scores_NM = _score(run, state, [x for group in groups for x in group], names)
   chosen_NM, rejected_NM = scores_NM[::2], scores_NM[1::2]
   keep_N = np.asarray(choose(chosen_NM, rejected_NM))
@@ -506,6 +500,36 @@ def curate(path: str | os.PathLike, run: build.Run, state: records.TrainState,
   if not kept: raise ValueError("train_scorer.curate: no pair is left.")
   pathlib.Path(path).write_text("".join(json.dumps(row) + "\n" for row in rows))
   return kept
+
+
+def find_pairs(completions: list[Completion], key: str) -> list[tuple[Completion, Completion]]:
+  """The pair of each group: its first completion of the highest verdict and its first of the lowest;
+  a group of one verdict has none.
+
+  Raises:
+    ValueError: there is no pair; `key` is what needs one.
+  """
+  known = [x for x in completions if not math.isnan(x.verdict)]
+  ranked = [sorted(group, key=lambda x: -x.verdict) for group in group_completions(known)]
+  pairs = [(group[0], next(x for x in group if x.verdict == group[-1].verdict))
+           for group in ranked if group[0].verdict > group[-1].verdict]
+  if not pairs:
+    raise ValueError(f"{key}: rows with pairs, two completions of a group of which one has a "
+                     "higher verdict; there is none.")
+  return pairs
+
+
+def score_heads(run: build.Run, state: records.TrainState,
+                completions: list[Completion]) -> np.ndarray:
+  """heads_NK of the model that learns: what the heads of a mixture give to whole completions."""
+  scores: list[np.ndarray] = []
+  for rows in padding.batches(completions, run.sizes.rows):
+    passes = passes_lib.make_passes(run.passes, state, padding.append(
+        _rollouts(rows, run.texts).rows(), 0))
+    outputs_BTC = passes.outputs("prm", "prm", run.passes.head_parts)
+    heads_BTK = hosts.fetch(value.split_mixture(outputs_BTC)[0])
+    scores += [heads_TK[len(x.ids)] for x, heads_TK in zip(rows, heads_BTK)]
+  return np.stack(scores[:len(completions)])
 
 
 def fill_labels(run: build.Run, state: records.TrainState, completions: list[Completion],

@@ -18,9 +18,11 @@ import dataclasses
 import inspect
 import os
 import pathlib
+import sys
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from rlx import build
@@ -30,6 +32,7 @@ from rlx.core.options import key
 from rlx.evals import at_k, prm_metrics
 from rlx.io import curves, hf, hub, report as report_lib, weights
 from rlx.loops import prm_sets, session, stored
+from rlx.losses import reward_model
 from rlx.models import lora
 from rlx.rewards import step_labels
 from rlx.stages import annotate, collect, place, update_prm
@@ -58,6 +61,7 @@ class Options:
   prm_sets: tuple = key("eval.prm_sets")
   eval_every: int = key("eval.every")
   scores: tuple = key("verifier.scores")
+  adapt_rate: float | None = key("train_scorer.adapt_rate")
   judged_share: float = key("train_scorer.judged_share")
   copies: int = key("train_scorer.mutate.copies")
   mutate: resolve.UserFunction | None = None  # See train_scorer.mutate.
@@ -109,6 +113,8 @@ def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, An
       s.clock.lap("eval")
     s.write(metrics)
   if not s.is_done: return None
+  if options.adapt_rate is not None:
+    s.state = adapt(run, s.state, completions, options.adapt_rate)
   evaluation = measure_prm(run, s.state, held_out)
   s.clock.lap("eval")
   if options.labels is not None: save_scorer(run, s, options)
@@ -124,6 +130,32 @@ def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, An
   print("{completions} completions, {sampled_tokens} tokens sampled for them, "
         "{training_tokens} trained on".format(**summary))
   return summary
+
+
+def adapt(run: build.Run, state: records.TrainState, completions: list[stored.Completion],
+          rate: float) -> records.TrainState:
+  """The state whose mixture of heads has the weights of a user, from their pairs.
+
+    o_{K+k} <- o_{K+k} - rate sum_n softplus(-D_nk),  by the bias of the router's output for head k
+
+  so that the weights of each prompt change as by `reward_model.adapt_routing`.
+
+  Raises:
+    ValueError: as `stored.find_pairs`.
+  """
+  pairs = stored.find_pairs(completions, "train_scorer.adapt_rate")
+  heads_NK = stored.score_heads(run, state, [x for pair in pairs for x in pair])
+  k = heads_NK.shape[1]
+  weight_K = reward_model.adapt_routing(
+      jnp.full(k, 1 / k), jnp.asarray(heads_NK[::2]), jnp.asarray(heads_NK[1::2]),
+      jnp.ones(len(pairs), bool), rate=rate)
+  print("rlx: train_scorer.adapt_rate: the weights of the heads are multiplied by "
+        + ", ".join(f"{k * x:.2g}" for x in weight_K.tolist()) + " and normalised.",
+        file=sys.stderr)
+  head = state.prm["value"]
+  more_C = jnp.pad(jnp.log(jnp.maximum(weight_K, jnp.finfo(jnp.float32).tiny)), (k, 0))
+  b_1 = jax.device_put(head["b_1"] + more_C.astype(head["b_1"].dtype), head["b_1"].sharding)
+  return state.replace(prm={**state.prm, "value": {**head, "b_1": b_1}})
 
 
 def save_scorer(run: build.Run, s: session.Session, options: Options) -> None:
