@@ -728,6 +728,9 @@ def declared():
       # parts of the text, at each of their tokens. both: at the end of each step whether it is
       # right, and what it leaves possible. Otherwise Monte-Carlo labels of steps of this kind.
       labels=Option(placeholder(str), "rlx.rewards.step_labels:LABELS"),
+      # Whether each completion is replaced by step_rollouts others that begin as it does, up to the
+      # end of one of its steps, drawn at random: the leaves of a tree of the prompt.
+      tree=False,
       merge_steps=False,  # whether a copy of each completion has two of its steps as one
       # Whether the last token of a completion has its verdict as label beside those of steps, which
       # end before EOS: the score of the whole, by the same head.

@@ -284,6 +284,29 @@ def test_lines_of_right_completions_are_changed_and_labelled_by_the_verifier(tmp
       x.row["completion"] for x in found]
 
 
+def test_leaves_of_a_tree_begin_as_a_completion_does(implicit, tmp_path):
+  workdir, *_ = implicit
+  lines = (workdir / "rollouts.jsonl").read_text().splitlines()[:8]
+  (path := tmp_path / "rows.jsonl").write_text("\n".join(lines) + "\n")
+  c = config_of(train_scorer__rollouts=str(path), train_scorer__held_out=str(path),
+                train_scorer__labels="outcome", train_scorer__tree=True,
+                train_scorer__loss=dict(name="reward_model.bradley_terry"))
+  run, found = data_of(c, tmp_path)
+  rows = [json.loads(line) for line in (tmp_path / "tree.jsonl").read_text().splitlines()]
+  trunks = stored.read(path, run.texts)
+  assert len(rows) == len(found) == 2 * 8
+  prompts = run.prompts.by_id([row["group"] for row in rows])
+  columns = run.texts.step_columns([x.ids for x in trunks])
+  for i, (row, x) in enumerate(zip(rows, found)):
+    trunk, n = trunks[i // 2], row["begun"]
+    assert row["group"] == trunk.group and x.labels == (row["verdict"],)
+    assert n - 1 in columns[i // 2][:-1] and x.ids[:n] == trunk.ids[:n]
+    assert row["verdict"] == chain.answer(prompts[i], row["completion"])
+    assert row["begun"] == rows[i - i % 2]["begun"] and len(x.ids) <= 18
+  assert len({row["begun"] for row in rows}) > 1  # Where they part is drawn.
+  assert len({row["completion"] for row in rows}) > 8
+
+
 def data_of(c, workdir):
   """(run, the completions that it trains on) of a config whose rows are stored."""
   run = build.build(c, learns="prm")

@@ -398,7 +398,7 @@ def _check_steps(c: keys.Config, methods: methods_lib.Methods) -> None:
   """Refuses what needs a text that ends reasoning steps, where there is none."""
   if c.rollouts.step_separator == "":
     _require_off(c, "with rollouts.step_separator='', as it cuts texts, not tokens", {
-        "eval.prm_sets": ()})
+        "eval.prm_sets": (), "train_scorer.tree": False})
     if c.train_scorer.labels in step_labels.OF_STEPS:
       _refuse(c, "train_scorer.labels", "None or outcome with rollouts.step_separator='', as it "
               "cuts texts, not tokens")
@@ -419,6 +419,7 @@ def _check_steps(c: keys.Config, methods: methods_lib.Methods) -> None:
              if not key.startswith(("verifier.scores", "verifier.by_item", "verifier.spans",
                                     "eval.sets."))]
   if is_of_steps: needing.append("train_scorer.labels")
+  if c.train_scorer.tree: needing.append("train_scorer.tree=True")
   needing += [f"rewards.{term}.granularity='step'" for term, spec in c.rewards.items()
               if spec.get("granularity") == "step"]
   needing += methods.find_requiring("step_ends_BT")

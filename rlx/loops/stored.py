@@ -122,7 +122,7 @@ def label(path: str | os.PathLike, run: build.Run, state: records.TrainState,
   Raises:
     ValueError: a completion's group is not the id of a training prompt.
   """
-  size, width = run.sizes.rows, run.sizes.prompt_tokens + run.sizes.completion_tokens
+  size = run.sizes.rows
 
   def make(start: int, stop: int) -> list[dict]:
     ends = run.texts.step_columns([x.ids for x in completions[start:stop]])
@@ -149,20 +149,11 @@ def label(path: str | os.PathLike, run: build.Run, state: records.TrainState,
     return rows
 
   def continue_from(starts: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
-    asked = [starts[i % len(starts)] for i in range(size)]
-    begun = [completions[i].ids[:column + 1] for i, column in asked]
-    tokens_PX, length_P = padding.pad_left(
-        [completions[i].prompt + ids for (i, _), ids in zip(asked, begun)], width,
-        run.texts.tokenizer.pad_id)
-    number_P = np.array([rng.number(
-        f"{completions[i].group}/start" if column == _START else f"{i}/{column}")
-                         for i, column in asked], np.uint32)
-    rollouts = hosts.fetch(run.sampling.after_steps.sample(
-        state.join_params("policy"),
-        *sharding.place_rows((tokens_PX, length_P, number_P), run.passes.mesh),
-        rng.key(run.passes.seed, "values")))
-    texts = [run.texts.tokenizer.decode(begun[b // k] + ids)
-             for b, ids in enumerate(padding.completions(rollouts)[:len(starts) * k])]
+    rollouts, ids = _go_on(run, state, k, "values", [
+        (completions[i].prompt, completions[i].ids[:column + 1],
+         f"{completions[i].group}/start" if column == _START else f"{i}/{column}")
+        for i, column in starts])
+    texts = [run.texts.tokenizer.decode(x) for x in ids]
     wins_PG = run.pool.verify(
         [prompts[i] for i, _ in starts for _ in range(k)], texts).reshape(-1, k)
     run.pool.check(run.annotate.max_error_rate)
@@ -170,6 +161,72 @@ def label(path: str | os.PathLike, run: build.Run, state: records.TrainState,
 
   prompts = _find_prompts(run, completions)
   _complete(path, len(completions), size, make)
+
+
+def branch(path: str | os.PathLike, run: build.Run, state: records.TrainState,
+           completions: list[Completion], k: int) -> None:
+  """Writes k completions in the place of each, which begin as it does up to the end of one of its
+  steps, drawn at random: leaves of a tree, with its group and a verdict of their own.
+
+  A completion of one step gives k new ones of its prompt. Its own tokens count for the first of them.
+  An incomplete file is completed.
+
+  Source: trees of completions, Qiu et al. 2024, arXiv:2402.10184 (its algorithm from memory,
+  unverified). Differs from the paper: a tree has one level of branches, after the prompt; all leaves
+  have labels, there pairs of them.
+
+  Raises:
+    ValueError: as `label`.
+  """
+  prompts = _find_prompts(run, completions)
+
+  def make(start: int, stop: int) -> list[dict]:
+    part = range(start // k, stop // k)
+    ends = run.texts.step_columns([completions[i].ids for i in part])
+    draws = [np.random.default_rng([run.passes.seed, rng.number("branch"), i]) for i in part]
+    at = [int(draw.choice(columns[:-1])) if columns[1:] else _START
+          for draw, columns in zip(draws, ends)]
+    rollouts, ids = _go_on(run, state, k, "branch", [
+        (completions[i].prompt, completions[i].ids[:column + 1], f"{i}/{column}")
+        for i, column in zip(part, at)])
+    most, tokens = run.texts.completion_tokens, run.texts.tokenizer
+    finish = [records.FINISH[int(f)] if len(x) <= most else "length"
+              for x, f in zip(ids, rollouts.finish_B)]
+    texts = [tokens.decode(x[:most]) for x in ids]
+    verdicts = run.pool.verify([prompts[i] for i in part for _ in range(k)], texts)
+    run.pool.check(run.annotate.max_error_rate)
+    return [dict({name: x for name, x in completions[part[b // k]].row.items() if name in (
+        "prompt", "question", "reference")}, group=completions[part[b // k]].group, completion=text,
+                 verdict=_number(v), finish=f, begun=at[b // k] + 1,
+                 sampled=int(n) + (count_sampled_tokens([completions[part[b // k]]])
+                                   if b % k == 0 else 0))
+            for b, (text, v, f, n) in enumerate(zip(
+                texts, verdicts, finish, rollouts.completion_len_B))]
+
+  _complete(path, len(completions) * k, run.sizes.rows * k, make)
+
+
+def _go_on(run: build.Run, state: records.TrainState, k: int, stream: str,
+           starts: Sequence[tuple[list[int], list[int], str]]
+           ) -> tuple[records.Rollouts, list[list[int]]]:
+  """(what the policy draws, the ids of whole completions) of k completions after each start.
+
+  Args:
+    k: train_scorer.step_rollouts.
+    starts: (ids of the prompt, ids of what has begun, name of the random stream), at most as many
+      as a batch has rows.
+  """
+  asked = [starts[i % len(starts)] for i in range(run.sizes.rows)]
+  tokens_PX, length_P = padding.pad_left(
+      [prompt + begun for prompt, begun, _ in asked],
+      run.sizes.prompt_tokens + run.sizes.completion_tokens, run.texts.tokenizer.pad_id)
+  number_P = np.array([rng.number(name) for *_, name in asked], np.uint32)
+  rollouts = hosts.fetch(run.sampling.after_steps.sample(
+      state.join_params("policy"),
+      *sharding.place_rows((tokens_PX, length_P, number_P), run.passes.mesh),
+      rng.key(run.passes.seed, stream)))
+  drawn = padding.completions(rollouts)[:len(starts) * k]
+  return rollouts, [starts[b // k][1] + ids for b, ids in enumerate(drawn)]
 
 
 def judge(path: str | os.PathLike, run: build.Run, completions: list[Completion],

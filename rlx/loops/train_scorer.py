@@ -42,6 +42,7 @@ from rlx.stages import annotate, collect, place, update_prm
 class Options:
   """The config values that only this loop needs."""
   labels: str | None = key("train_scorer.labels")
+  tree: bool = key("train_scorer.tree")
   merge_steps: bool = key("train_scorer.merge_steps")
   add_outcome: bool = key("train_scorer.add_outcome")
   pseudo_labels: bool = key("train_scorer.pseudo_labels")
@@ -213,6 +214,11 @@ def data(run: build.Run, state: records.TrainState, workdir: pathlib.Path,
                   batch=run.sizes.prompts, group=run.sizes.group, stream="rollouts")
   completions = stored.read(rollouts, run.texts)
   _check_rows(completions, rollouts, options)
+  if options.tree:
+    if run.prompts is None:
+      raise ValueError("train_scorer.tree=True: training prompts, whose verifiers judge the leaves.")
+    stored.branch(workdir / "tree.jsonl", run, state, completions, options.step_rollouts)
+    completions = stored.read(workdir / "tree.jsonl", run.texts)
   if options.pseudo_labels:
     completions = stored.fill_labels(run, state, completions, options.scores)
   if options.curate is not None:
