@@ -195,7 +195,8 @@ def _check_episodes(c: keys.Config, methods: methods_lib.Methods) -> None:
   if c.environment.name is not None:
     _require_off(c, f"with environment.name={c.environment.name!r}", {
         "rollouts.demonstration.name": None, "rollouts.budget.name": None,
-        "rollouts.rehearsal": 0, "eval.prm_sets": (), "likelihood.separator": None})
+        "rollouts.rehearsal": 0, "eval.prm_sets": (), "likelihood.separator": None,
+        "train_scorer.tree": False})
     if c.train_scorer.labels not in (None, "outcome"):
       _refuse(c, "train_scorer.labels",
               f"None or outcome with environment.name={c.environment.name!r}")

@@ -49,7 +49,7 @@ from rlx.models import value
 from rlx.prompts import columns as columns_lib, scored_sets
 from rlx.rewards import step_labels
 from rlx.rollouts import padding, trajectories
-from rlx.stages import host_fields, passes as passes_lib, texts as texts_lib
+from rlx.stages import host_fields, passes as passes_lib, texts as texts_lib, update_prm
 from rlx.verifiers import steps as verifier_steps
 
 
@@ -157,7 +157,7 @@ def label(path: str | os.PathLike, run: build.Run, state: records.TrainState,
     wins_PG = run.pool.verify(
         [prompts[i] for i, _ in starts for _ in range(k)], texts).reshape(-1, k)
     run.pool.check(run.annotate.max_error_rate)
-    return wins_PG, rollouts.completion_len_B.reshape(-1, k).sum(axis=1)
+    return wins_PG, np.asarray(rollouts.completion_len_B).reshape(-1, k).sum(axis=1)
 
   prompts = _find_prompts(run, completions)
   _complete(path, len(completions), size, make)
@@ -311,7 +311,8 @@ def mutate(path: str | os.PathLike, run: build.Run, completions: list[Completion
     return None
 
   def make(start: int, stop: int) -> list[dict]:
-    altered = {i: x for i in range(start, stop) if i % each and (x := alter(i)) is not None}
+    found = {i: alter(i) for i in range(start, stop) if i % each}
+    altered = {i: copy for i, copy in found.items() if copy is not None}
     asked, texts = [prompts[i // each] for i in altered], [whole for whole, *_ in altered.values()]
     verdicts = (run.pool.verify(asked, texts) if verifier is None else
                 run.outcomes.verifiers.scores(verifier, asked, texts)) if asked else ()
@@ -834,7 +835,7 @@ def batch(groups: list[list[Completion]], step: int, run: build.Run, *, add_outc
       if labels := getattr(x, field): labels_T[columns_J] = labels[:len(columns_J)]
       if add_outcome and x.ids and len(x.ids) - 1 not in columns_J:
         labels_T[len(x.ids) - 1] = x.verdict
-  if run.update_prm.reads_key:
+  if isinstance(run.update_prm, update_prm.UpdatePrmHead) and run.update_prm.reads_key:
     draw = np.random.default_rng([run.passes.seed, rng.number("noise"), step])
     arrays["noise_B"] = draw.random(len(rows), np.float32)
   if "margin" in groups[0][0].row:
