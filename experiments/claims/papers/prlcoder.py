@@ -17,6 +17,7 @@ from rlx.losses import reward_model
 
 MEASURE = "accuracy after 150 steps of PPO with rewards of lines and verdicts minus verdicts alone"
 MARGIN, RATE = 0.05, 10.0
+VARIANT = "rl"
 FIRST = ("opposite", None)
 TREE = tabular.Tree(prompts=8, vocab=4, length=4)
 PROGRAMS = 200
