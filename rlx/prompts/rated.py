@@ -119,7 +119,8 @@ def _read_row(row: dict, where: str) -> Rated:
           where, text, messages=messages, answer=answers[0] if answers else "", meta=meta,
           answers=answers if len(answers) > 1 else ()),
       subset=str(row.get("subset", in_id[1] if in_id else "")),
-      **{key: str(row[key]) for key in ("paraphrase", "contrast") if key in row}, **fields)
+      paraphrase=str(row["paraphrase"]) if "paraphrase" in row else None,
+      contrast=str(row["contrast"]) if "contrast" in row else None, **fields)
 
 
 def _read_pair(row: dict, where: str) -> dict[str, Any]:
