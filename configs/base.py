@@ -308,6 +308,7 @@ def _judge(_=None):
       thoughts=False,                  # the judge reads the thoughts of a completion, too
       # judge.rubric: a request for each item, not one for all; judge.steps: for each step.
       per_item=False,
+      whole=False,                     # judge.steps: a verdict on the whole answer, too, at the end
       # judge.pairs: what a completion is compared with: all others of its group, the first of its
       # group, or the answer of the row.
       against=choice("group", "first", "answer"),
@@ -332,7 +333,16 @@ def _judge(_=None):
       # Before the first retry; doubles with each further one.
       pause_s=Option(1.0, Range(0, 3600)),
       api_key_env=placeholder(str),  # environment variable that has the key; None: sends no key
-  )
+      # How a judge in process of its own path learns beside the policy, by RL on its replies: 1 for
+      # the verdict on the whole answer that the prompt's verifier gives, else 0.
+      online=dict(
+          # To each request, of which the first is read as any judge's; None: it is frozen.
+          replies=Option(placeholder(int), whole(1, 64)),
+          balanced=False,              # right and wrong completions have half of the weight each
+          advantages=dict(name="group.grpo"),  # of the replies to a request, see `advantages`
+          loss=dict(name="policy.ppo_clip"),   # see learner.loss; no reference model
+          epochs=Option(1, EPOCHS), minibatches=Option(1, PARTS), microbatches=Option(1, PARTS),
+          optimizer=_optimizer(1e-6)))
 
 
 _WITH_ANSWER = Kind("a text with {} where the reference answer stands",
@@ -710,7 +720,7 @@ def declared():
       hint=Option(placeholder(str), Kind("a text with {} where the reference answer stands",
                                          lambda x: x in TEXT and "{}" in x)),
   )
-  # Further frozen models that score completions, by names of your own: {name: path, kind, ...}.
+  # Further models that score completions, by names of your own: {name: path, kind, ...}.
   # verifier.scores and verifier.steps name them as "scorers.NAME".
   c.scorers = dict()
   # Training a scorer on stored completions for `steps` batches (rlx/loops/train_scorer.py), with

@@ -53,14 +53,15 @@ JUDGING = {"cloud", "compass_verifier", "critic_rm", "gen_prm", "gen_rm", "irpo"
            "rm_nlhf", "rm_r1", "rrm", "spct", "think_prm", "think_rm", "trm"}
 # What a base cannot do.
 REFUSED = dict(
-    toy={"synlogic"} | DOMAINS | JUDGING, domains=STEPS | TURNS | WORDS | ANSWERS | JUDGES | {
+    toy={"synlogic", "tango"} | DOMAINS | JUDGING, domains=STEPS | TURNS | WORDS | ANSWERS | JUDGES | {
         "rar", "reward_agent", "rgr", "rise", "rrd", "rubric_anchors", "verpo"},
     gsm8k=STEPS | TURNS | WORDS | {"opd", "tinyv", "ver_pitfall", "verpo"},
     math=STEPS | TURNS | WORDS | {"rl_plus", "verpo"},
     code=STEPS | TURNS | WORDS | JUDGES | {"fmt_len", "reward_gaming", "rise"},
     tools=STEPS | ANSWERS | WORDS | JUDGES | DOMAINS | JUDGING | {
         "cooper", "dars", "dph", "dua_shepherd", "fover", "hrm", "igrpo", "opd", "prlcoder", "red",
-        "rise", "rl_plus", "spark", "synlogic", "tinyv", "tree_rm", "ver_pitfall", "verpo"})
+        "rise", "rl_plus", "spark", "synlogic", "tango", "tinyv", "tree_rm", "ver_pitfall",
+        "verpo"})
 
 
 def differences(config):
@@ -80,7 +81,7 @@ def test_configs_without_a_base_are_what_they_were(request):
   assert found == json.loads(GOLDEN.read_text())
   for name in PAPERS:
     # Not of the toy without a base.
-    if name.removeprefix("papers/") in {"prime", "synlogic"} | DOMAINS | JUDGING: continue
+    if name.removeprefix("papers/") in {"prime", "synlogic", "tango"} | DOMAINS | JUDGING: continue
     assert load.load_config(name, "toy").to_dict() == load.load_config(name).to_dict(), name
 
 

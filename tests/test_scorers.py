@@ -12,7 +12,7 @@ from rlx.io import hf, tokenizer, weights
 from rlx.loops import rl
 from rlx.models import logps, transformer, value
 from rlx.rollouts import padding, trajectories
-from rlx.stages import collect, columns, host_state, model_fields, passes
+from rlx.stages import collect, columns, host_state, model_fields, passes, update_prm
 from rlx.tools import convert
 from tests import stages, tiny
 
@@ -23,6 +23,8 @@ QUESTION = dict(question="?", yes="Y", no="N")
 KINDS = dict(head=dict(kind="head"), likely=dict(kind="probability"), ratio=dict(kind="implicit"),
              asked=dict(kind="yes_no", **QUESTION))
 TEXTS = ["1a2;b", "b", "", "c;cc"] * 8
+# Prompts with a reference answer.
+ANSWERED = dict(prompts__columns=dict(verifier="format.ascii_share", answer="question"))
 
 
 @pytest.fixture(scope="module", name="folder")
@@ -31,11 +33,11 @@ def written(tmp_path_factory):
   folder = tmp_path_factory.mktemp("scorers")
   tiny.write(folder, alphabet=KNOWN)
   for name, alphabet, has_head in (("text", KNOWN, False), ("head", KNOWN, True),
-                                   ("other", KNOWN[:-1] + "x", True)):
+                                   ("short", KNOWN, True), ("other", KNOWN[:-1] + "x", True)):
     tokens = tokenizer.characters(alphabet)
     config = transformer.DecoderConfig(
         vocab_size=len(tokens.vocabulary), d_model=24, n_layers=2, n_heads=4, n_kv_heads=2,
-        head_dim=6, d_ff=16, has_head=has_head)
+        head_dim=6, d_ff=16, has_head=has_head, context=15 if name == "short" else None)
     params = tiny.draw_decoder(config)
     if has_head:
       params = value.init(config, params)
@@ -137,8 +139,7 @@ def test_a_head_reads_the_reference_answer(folder):
       verifier__scores=("scorers.head",), verifier__steps="scorers.likely", rewards=dict(
           outcome=dict(name="outcome.score", coef=1.0),
           step=dict(name="steps.completion", kind="mean", coef=1.0)),
-      advantages=dict(total=dict(name="group.rloo"), whiten=False),
-      prompts__columns=dict(verifier="format.ascii_share", answer="question")))
+      advantages=dict(total=dict(name="group.rloo"), whiten=False), **ANSWERED))
   for part in c.scorers.values(): part.update(dict(reference="{};", reference_tokens=4))
   run = build.build(c)
   state, prompts, tokens = run.init(), run.prompts.take(8), run.texts.tokenizer
@@ -223,13 +224,15 @@ def test_filters_read_scores_of_models_which_are_computed_once(folder, more, mon
 
 
 def test_a_run_with_filters_of_scores_resumes_bit_for_bit(folder, tmp_path):
-  """With a scorer that learns, and stored completions, which are scored with the batch."""
-  c = config_of(folder, ("head", "likely"), FILTERED | dict(
+  """With a scorer that learns and reads reference answers, and stored completions, which are scored
+  with the batch."""
+  c = config_of(folder, ("head", "likely"), FILTERED | ANSWERED | dict(
       rollouts__select_completions=dict(name="select_completions.everything"),
       rollouts__rehearsal=2,
       learner__auxiliary=dict(name="auxiliary.rehearsal", coef=1.0)), steps=2,
                 checkpoint__every=1)
-  c.scorers.head.update(update_of("verdicts", "bce"))
+  c.scorers.head.update(update_of("verdicts", "bce") | dict(
+      reference="{};", reference_tokens=4))
   run = build.build(c)
   assert {"appended_passes", "scores_BE"} <= {f.name for f in run.score.planned}
   batches, score = [], run.score.__call__
@@ -378,6 +381,73 @@ def test_pairs_of_a_right_completion_and_of_it_with_another_answer(folder):
   tiny.assert_equal_trees(same.scorers, jax.device_get(state.scorers))
 
 
+@pytest.mark.parametrize("more", [
+    dict(learner__pack=False), dict(mesh=dict(data=2, fsdp=1, tensor=1))], ids=str)
+def test_scorers_that_learn_read_the_reference_answer(folder, more, monkeypatch):
+  """The update reads the tokens that the score reads, each scorer with its own text, in the rows
+  of the batch and in pairs: its loss is that of the scores before it."""
+  c = config_of(folder, ("head", "likely"), ANSWERED | dict(
+      more, verifier__scores=("scorers.head", "scorers.likely"), eval__answer=";(.)"))
+  c.scorers.head.update(update_of("altered", "bradley_terry", microbatches=2) | dict(
+      reference="{};", reference_tokens=4))
+  c.scorers.likely.update(update_of("verdicts", "bce", microbatches=2) | dict(
+      reference=";;{}", reference_tokens=5))
+  run = build.build(c)
+  state, prompts, tokens = run.init(), run.prompts.take(8), run.texts.tokenizer
+  prompts = [dataclasses.replace(p, answer=str(i)[:1 + i % 2] * (1 + i % 2))
+             for i, p in enumerate(prompts)]
+  texts = ["1;a", "23;b", "", "4"] * 7 + ["5", "6", "7", "8"]  # No pair in the last group.
+  ids = [tokens.encode(t, add_bos=False) + [tokens.end_id] * bool(t) for t in texts]
+  right_B = np.float32([0, 1, 0, 0] * 8)
+  resources = dict(run.annotate.columns.resources,
+                   verify=lambda path, some, altered: [0.0] * len(altered))
+  run = dataclasses.replace(run, annotate=dataclasses.replace(
+      run.annotate, columns=dataclasses.replace(run.annotate.columns, resources=resources)))
+  rollouts = stages.rollouts(run, prompts, ids, 8)
+  placed = stages.score(run, state, rollouts, right_B, prompts)
+  before_BE, read = np.array(placed.batch.scores_BE), {}
+  call = update_prm.UpdatePrmHead.__call__
+  monkeypatch.setattr(update_prm.UpdatePrmHead, "__call__", lambda self, state, own: (
+      read.update({self.learner.name: own.host}) or call(self, state, own)))
+  after, metrics = run.update_scorers(jax.tree.map(np.copy, state), placed)
+
+  asked = [list(run.texts.prompt_ids(p)) for p in prompts]
+  def by_hand(template, completions):
+    """(rows, h at the last token of each) of completions, equally many of each prompt."""
+    numbers = np.repeat(range(8), len(completions) // 8)
+    rows = trajectories.pairs([
+        asked[i] + tokens.encode(template.replace("{}", prompts[i].answer), add_bos=False)
+        for i in numbers], completions, tokens, 8, 16)
+    head_BT = expected(run, state.replace(frozen_models=state.scorers), rows)["head"]
+    return rows, head_BT[np.arange(len(rows.finish_B)), np.maximum(rows.completion_len_B - 1, 0)]
+  def tokens_of(rows):
+    x = rows.prompt_width
+    return [[*row[x - n:x], *row[x:x + m - 1]] for row, n, m in zip(
+        rows.tokens_BS.tolist(), rows.prompt_len_B, rows.completion_len_B)]
+
+  learn_B = np.asarray(placed.batch.learn_B)
+  rows, h_B = by_hand(";;{}", ids)
+  np.testing.assert_allclose(before_BE[learn_B, 1], 1 / (1 + np.exp(-h_B[learn_B])), atol=1e-5)
+  assert tokens_of(read["scorers.likely"]) == tokens_of(padding.append(rows, 0))
+  h_B = np.log(before_BE[:, 1] / (1 - before_BE[:, 1]))[learn_B]
+  np.testing.assert_allclose(metrics["scorers.likely/loss"], np.mean(
+      np.logaddexp(0, h_B) - right_B[learn_B] * h_B), rtol=1e-5)
+
+  altered = tokens.encode("23;a", add_bos=False) + [tokens.end_id]
+  rows, worse_P = by_hand("{};", [altered] * 7 + [[]])
+  assert tokens_of(read["scorers.head"])[1::2] == tokens_of(padding.append(rows, 0))
+  better_P = before_BE[1::4, 0]
+  np.testing.assert_allclose(metrics["scorers.head/loss"], np.mean(
+      np.logaddexp(0, worse_P - better_P)[:7]), rtol=1e-5)
+  for name in state.scorers:
+    assert np.any(after.scorers[name]["value"]["w_D1"]
+                  != np.asarray(state.scorers[name]["value"]["w_D1"]))
+  traced = {p.name: p.traced for p in memory.trace_programs(run, run.shapes())}
+  for name, host in read.items():  # What the memory of the update is measured by.
+    part = traced[f"{name} update"].args_info[0][2]
+    assert part.rollouts.tokens_BS.shape == host.tokens_BS.shape
+
+
 # What of a trained model the variant :scorer of a paper's config reads.
 ARMS = dict(pf_ppo="scores_BE", hero="scores_BE", par="scores_BE", lsc="scores_BE",
             pure="step_scores_BT", clip_delta="step_scores_BT", rsbs="step_scores_BT",
@@ -448,7 +518,8 @@ def test_a_head_predicts_the_spread_of_its_score(trained):
 
 
 def test_cooper_starts_from_the_policy_with_a_head_of_zeros():
-  """Its first rewards are 1/2; pairs of the toy's completions then move them."""
+  """Its first rewards are 1/2; pairs of the toy's completions then move them. It reads the answer
+  before the completion."""
   run = build.build(load.load_config("papers/cooper:smoke"))
   state, host = run.init(), host_state.HostState(rehearsed={})
   spreads = []
@@ -459,8 +530,13 @@ def test_cooper_starts_from_the_policy_with_a_head_of_zeros():
     right_P = (batch.outcome_PG > 0.5).any(axis=1)
     assert is_pair_P.any() and (right_P | ~is_pair_P).all()
     texts = [run.texts.tokenizer.decode(ids[:-1]) for ids in padding.completions(rows)]
-    for right, altered in zip(texts[::2], texts[1::2]):
-      if right: assert right[:-1] == altered[:-1] and right[-2] == "#" and right[-1] != altered[-1]
+    own = annotated.values["altered_reference_rows"]["scorers.trained"]
+    ends = [run.texts.tokenizer.decode(ids) for ids in own.tokens_BS[
+        :, own.prompt_width - 3:own.prompt_width]]
+    for right, altered, *both in zip(texts[::2], texts[1::2], ends[::2], ends[1::2]):
+      if not right: continue
+      assert right[:-1] == altered[:-1] and right[-2] == "#" and right[-1] != altered[-1]
+      assert both == [f"={right[-1]}="] * 2
     spreads.append(np.nanstd(np.asarray(batch.scores_BE)))
     if not step: np.testing.assert_allclose(metrics["scorers.trained/loss"], np.log(2), rtol=1e-6)
   assert spreads[0] == 0 < spreads[1]
@@ -499,9 +575,13 @@ def test_what_an_ensemble_says_of_a_completion():
      "scorers.head.reference='': a text with {} where"),
     (("head",), LONE | dict(scorers__head__reference="{};", scorers__head__reference_tokens=1),
      "scorers.head.reference='{};': The tokenizer cannot encode 'x;'"),
-    (("head",), LONE | dict(scorers__head__reference="{};", scorers__head__reference_tokens=3,
-                            prompts__columns=dict(verifier="format.ascii_share", answer="question")),
+    (("head",), LONE | ANSWERED | dict(
+        scorers__head__reference="{};", scorers__head__reference_tokens=3),
      "scorers.head.reference_tokens=3: the reference answer of '.*' has 4 tokens"),
+    (("head",), LONE | ANSWERED | dict(
+        scorers__head__path="short", scorers__head__reference="{};",
+        scorers__head__reference_tokens=4),
+     "tokens=8 [+] scorers.head.reference_tokens=4: .* supports at most 15 positions"),
     (("ratio",), dict(verifier__steps="scorers.ratio"), "verifier.steps=.*a scorer with a head"),
     (("head",), dict(verifier__spans="scorers.head"), "verifier.spans=.*a scorer of kind probabil"),
     (("head",), LONE | dict(rollouts__filter_groups=dict(name="tests.test_scorers:reads_later")),

@@ -93,6 +93,7 @@ def build_run(c, **given):
 def share_programs(run):
   """The run, with the programs of earlier ones whose stages have the same options."""
   for stage in run.updates.values():
+    stage = getattr(stage, "update", stage)  # Of a judge.
     alike = dataclasses.replace(stage, learner=dataclasses.replace(stage.learner, offload=False))
     if stage is run.update_policy:  # Its loss does not depend on the PRM's.
       alike = dataclasses.replace(alike, loss=dataclasses.replace(

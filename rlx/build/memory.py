@@ -25,7 +25,8 @@ from rlx.build import run as run_lib
 from rlx.core import records
 from rlx.learner import hosts, memory, programs as program_text, sharding
 from rlx.models import packing, size, transformer
-from rlx.stages import learner as learner_lib, passes as passes_lib, sampling as sampling_lib
+from rlx.stages import (
+    judging, learner as learner_lib, passes as passes_lib, sampling as sampling_lib)
 
 _SURE = 0.4  # The steps are not compiled if the estimate is below this share of the device.
 _SAMPLING, _EVALUATION = "KV cache of sampling", "KV cache of evaluation"
@@ -145,7 +146,7 @@ def estimate_bytes(run: run_lib.Run, state: records.TrainState) -> dict[str, int
   scored = batch if run.collect is None or run.collect.columns is None else max(
       batch, sizes.draw * sizes.group // o.shards)
   def stage_bytes(bytes_fn: Callable[..., int], config: transformer.DecoderConfig, rows: int,
-                  parts: int, width: int = width, **more: Any) -> int:
+                  parts: int, width: int = width, t: int = t, **more: Any) -> int:
     part, config = -(-rows // parts), size.shard_config(config, mesh["tensor"])
     return 64 * rows * width + bytes_fn(
         config, part, width, part * t, gathered=mesh["fsdp"] > 1, **more)
@@ -166,9 +167,14 @@ def estimate_bytes(run: run_lib.Run, state: records.TrainState) -> dict[str, int
     if opt_state is not None:
       moved = sharding.shapes(opt_state, o.mesh)  # From the host's memory, if it is there.
       moved_bytes = memory.tree_bytes(moved) - memory.tree_bytes(opt_state)
+      longer = 1 + o.scorers[name].reference_tokens if name in o.scorers else 0
+      rows, own_width, own_t = batch, width + longer, t
+      if sampler := _find_judge(run, name):
+        rows, own_t = batch * sampler.group, sampler.max_tokens
+        own_width = sampler.texts.prompt_tokens + own_t
       stages[_name_update(name)] = whole + moved_bytes + stage_bytes(
-          size.update_bytes, learner.config, batch // learner.minibatches, learner.microbatches,
-          param_bytes=memory.tree_bytes(params, 4), tensor=mesh["tensor"])
+          size.update_bytes, learner.config, rows // learner.minibatches, learner.microbatches,
+          own_width, own_t, param_bytes=memory.tree_bytes(params, 4), tensor=mesh["tensor"])
   if any(spec == ("all",) for _, spec in run.update_policy.statistics):
     stages[_UPDATE["learner"]] += 3 * table
   return stages
@@ -310,15 +316,33 @@ def trace_steps(run: run_lib.Run, state: records.TrainState) -> Iterator[Program
   yield update("learner", state.policy, state.policy_opt, trained, _Shape((b,), jnp.float32))
 
 
+def _find_judge(run: run_lib.Run, name: str) -> sampling_lib.Sampler | None:
+  """The sampler of the judge that learns as a section says; None: it is another section."""
+  if run.judges is None or name not in run.judges.tasks: return None
+  return run.judges.local[judging.key_of(run.judges.tasks[name].options)].sampler
+
+
 def _trace_scorer_update(run: run_lib.Run, state: records.TrainState, name: str) -> Program:
-  """The update of a scorer that learns, on a batch or on two completions of each prompt."""
+  """The update of a scorer that learns, on a batch or on two completions of each prompt; of a judge
+  on all replies about a batch."""
   update, (params, opt_state) = run.updates[name], state.get_trained(name)
-  x, t, learner = run.sizes.prompt_tokens, run.sizes.completion_tokens + 1, update.learner
+  x = run.sizes.prompt_tokens + getattr(run.passes.scorers.get(name), "reference_tokens", 0)
+  t, learner, coef_B = run.sizes.completion_tokens + 1, update.learner, None
   b = run.sizes.prompts * learner.group // learner.minibatches
-  batch = records.Batch(learner.group, labels_BT=_Shape((b, t - 1), jnp.float32))
-  rollouts, batch = sharding.row_shapes((_shape_rollouts(run, x, t, b=b), batch), run.passes.mesh)
+  if sampler := _find_judge(run, name):
+    x, t, b = sampler.texts.prompt_tokens, sampler.max_tokens, b * run.sizes.group
+    of = lambda dtype, *axes: _Shape((b, *axes), dtype)
+    coef_B, logps_BT = of(jnp.float32), of(jnp.float32, t)
+    batch = records.Batch(
+        learner.group, action_BT=of(bool, t), sampler_logps_BT=logps_BT, advantages_BT=logps_BT,
+        reward_B=coef_B, outcome_B=coef_B, finish_B=of(jnp.int32), excluded_B=of(jnp.int8),
+        label_B=of(bool), old_logps_BT=None if learner.has_one_step else logps_BT)
+  else:
+    batch = records.Batch(learner.group, labels_BT=_Shape((b, t - 1), jnp.float32))
+  rollouts, batch, coef_B = sharding.row_shapes(
+      (_shape_rollouts(run, x, t, b=b), batch, coef_B), run.passes.mesh)
   part = learner_lib.Minibatch(rollouts, batch, _plan_longest(
-      run, x, t, b, learner.microbatches), None)
+      run, x, t, b, learner.microbatches), coef_B)
   return Program(_name_update(name), f"{name} update", update.program.trace(
       params, sharding.shapes(opt_state, run.passes.mesh), part, state.frozen), (params, opt_state))
 

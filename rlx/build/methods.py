@@ -2,7 +2,7 @@
 import inspect
 from collections.abc import Mapping
 
-from rlx.build import keys
+from rlx.build import judges as build_judges, keys
 from rlx.core import resolve, schedule
 from rlx.stages import host_fields, methods as methods_lib
 
@@ -67,7 +67,7 @@ def _find_scored(c: keys.Config) -> frozenset[str]:
 
 
 def list_trained(c: keys.Config) -> list[str]:
-  """Sections of the models that a step updates: learner, prm or value if read, and scorers."""
+  """Sections of the models that a step updates: learner, prm or value if read, and others."""
   methods = resolve_methods(c)
   is_read = {"prm": c.prm.order != "none" and methods.needs("prm_logps_BT"),
              "value": methods.needs("values_BT")}
@@ -75,17 +75,55 @@ def list_trained(c: keys.Config) -> list[str]:
 
 
 def list_updated(c: keys.Config) -> list[str]:
+  """Sections of the scorers and judges that learn beside the policy."""
+  return [*list_online_scorers(c), *build_judges.list_learning(c)]
+
+
+def list_online_scorers(c: keys.Config) -> list[str]:
   """Sections of the scorers that learn beside the policy."""
   return [f"{host_fields.SCORERS}{name}" for name in sorted(c.scorers)
           if find_trained(c, f"{host_fields.SCORERS}{name}").labels is not None]
 
 
 def find_trained(c: keys.Config, name: str) -> keys.Config:
-  """How the model of a section learns: c[name], or scorers.NAME.online with its defaults."""
-  if not host_fields.is_scorer(name): return c[name]
+  """How the model of a section learns: c[name], or its `online` with the defaults."""
+  if name in c: return c[name]
+  if not host_fields.is_scorer(name): return build_judges.find_online(c, name)
   online = keys.base.named_section("scorers").online
   online.update(c.scorers[name.removeprefix(host_fields.SCORERS)].get("online", {}))
   return online
+
+
+def name_trained(c: keys.Config, name: str) -> str:
+  """The key of `find_trained`."""
+  return name if name in c else f"{name}.online"
+
+
+def resolve_judging(c: keys.Config, section: str) -> tuple[keys.Config, methods_lib.Methods]:
+  """(config, methods) of a policy that learns as the judge of a section does.
+
+  Its prompts are the requests; the reward is 1 for a right verdict.
+
+  Raises:
+    ValueError: as `resolve_methods`, with the keys of the judge.
+  """
+  online, part = build_judges.find_online(c, section), c.copy_and_resolve_references()
+  off = dict(name=None)
+  with part.unlocked():
+    part.rewards = dict(outcome=dict(name="outcome.verdict", coef=1.0))
+    part.advantages = dict(outcome=online.advantages.to_dict(), whiten=False)
+    part.learner.loss, part.learner.auxiliary = online.loss.to_dict(), dict(off, coef=0.0)
+    part.learner.rollout_correction = part.learner.token_weight = off
+    part.learner.reward_std_filter, part.learner.entropy_coef, part.kl.coef = off, 0.0, 0.0
+    part.rollouts.max_tokens = build_judges.list_in_process(c)[section]["max_tokens"]
+  try:
+    return part, resolve_methods(part)
+  except ValueError as e:
+    message = str(e)
+    for key, own in (("advantages.outcome", "advantages"), ("learner.loss", "loss")):
+      if message.startswith(key):
+        raise ValueError(f"{section}.online.{own}{message.removeprefix(key)}") from None
+    raise
 
 
 def bind_schedule(key: str, peak: float, section: Mapping) -> schedule.Schedule:

@@ -73,7 +73,7 @@ def load_judges(c: keys.Config, mesh: jax.sharding.Mesh, shapes: bool = False
   """{section: (DecoderConfig, params)} of the models that are judges. Raises as `load_model`."""
   return {section: load_sampled(c, path, mesh, shapes, f"{section}.model",
                                 build_judges.list_tokens(c, section))[:2]
-          for path, section in build_judges.list_models(c).items()}
+          for section, path in build_judges.list_models(c).items()}
 
 
 def load_sampled(c: keys.Config, path: str | None, mesh: jax.sharding.Mesh, *args: Any) -> Model:
@@ -138,10 +138,9 @@ def check_question(name: str, part: keys.Config) -> None:
     raise ValueError(f"scorers.{name}.reference_tokens={part.reference_tokens!r}: " + (
         f"None without scorers.{name}.reference." if part.reference is None else
         f"the most tokens of scorers.{name}.reference with the answer in it."))
-  if part.reference is not None and (part.kind not in ("head", "probability")
-                                     or part.online.labels is not None):
-    raise ValueError(f"scorers.{name}.reference={part.reference!r}: None with kind={part.kind!r} "
-                     "or with online.labels; a head that is frozen reads it.")
+  if part.reference is not None and part.kind not in ("head", "probability"):
+    raise ValueError(f"scorers.{name}.reference={part.reference!r}: None with kind={part.kind!r}; "
+                     "a head reads it.")
 
 
 def check_scorer(c: keys.Config, section: str, config: transformer.DecoderConfig,
@@ -286,6 +285,9 @@ def load_model(c: keys.Config, path: str | None, shapes: bool = False,
     longest = max(limits, key=lambda key: limits[key])
     parts = {"prompts.max_tokens": c.prompts.max_tokens, longest: limits[longest],
              "likelihood.max_tokens": c.likelihood.max_tokens}
+    if host_fields.is_scorer(key):
+      name = key.split(".")[1]
+      parts[f"scorers.{name}.reference_tokens"] = read_scorers(c)[name].reference_tokens or 0
   length = sum(parts.values())
   if config.max_positions is not None and length > config.max_positions:
     terms = [f"{key}={tokens}" for key, tokens in parts.items() if tokens]

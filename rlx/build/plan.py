@@ -2,9 +2,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rlx.build import keys, methods as build_methods, options as options_lib
+from rlx.build import (
+    judges as build_judges, keys, methods as build_methods, options as options_lib)
 from rlx.core import fields, resolve
-from rlx.stages import methods as methods_lib, model_fields
+from rlx.stages import methods as methods_lib, model_fields, update_scorers
 
 
 FILTER_GROUPS, SELECT_COMPLETIONS = "rollouts.filter_groups", "rollouts.select_completions"
@@ -31,9 +32,14 @@ def _readers(c: keys.Config, methods: methods_lib.Methods) -> Iterator[fields.Re
       fields.require(model_fields.self_logps_B.field, "learner.auxiliary", options_lib.setting(c))
     yield _reader("learner.auxiliary", methods.auxiliary)
   if methods.needs("prm_logps_BT"): yield from _prm_readers(methods)
-  if updated := [name for name in build_methods.list_updated(c)
-                 if build_methods.find_trained(c, name).labels == "altered"]:
-    yield fields.Reader(f"{updated[0]}.online.labels", ("altered_rows",))
+  if judges := build_judges.list_learning(c):
+    yield fields.Reader(f"{judges[0]}.online.replies", ("judge_replies",))
+  for name in build_methods.list_online_scorers(c):
+    labels = build_methods.find_trained(c, name).labels
+    reads_reference = c.scorers[name.partition(".")[2]].get("reference") is not None
+    yield fields.Reader(f"{name}.online.labels", (
+        *["altered_rows"] * (labels == "altered"),
+        *[update_scorers.REFERENCE_ROWS[labels]] * reads_reference))
   if methods.has_kl_reward: yield fields.Reader("kl", ("old_logps_BT", "ref_logps_BT"))
   if methods.has_kl_loss: yield fields.Reader("kl", ("ref_logps_BT",))
 
@@ -89,7 +95,7 @@ def _reader(key: str, fn: resolve.Method) -> fields.Reader:
 
 # What the loop passes to producers of fields.
 RESOURCES = ("tokenizer", "rollouts", "prompts", "texts", "group_prompts", "verify", "verify_lists",
-             "greedy_outcome", "answer_ids", "hinted_ids", "passes", "prompt_P")
+             "collect_replies", "greedy_outcome", "answer_ids", "hinted_ids", "passes", "prompt_P")
 TERM = ("rewards_PG", "rewards_BT")  # What combine.with_rewards adds to the batch.
 
 

@@ -19,7 +19,7 @@ from rlx.learner import hosts, memory, sharding
 from rlx.prompts import iterator, scored_sets
 from rlx.rewards import step_labels
 from rlx.stages import (
-    annotate, collect, columns as columns_lib, dialogue, end_step, host_fields, judging,
+    annotate, collect, columns as columns_lib, dialogue, end_step, judging,
     methods as methods_lib, outcomes as outcomes_lib, passes as passes_lib, place,
     rewards_advantages, sampling as sampling_lib, score, sizes as sizes_lib, texts as texts_lib,
     update_policy, update_prm, update_scorers, update_value)
@@ -113,8 +113,8 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   shapes_only, mesh = mesh is not None, sharding.make_mesh(**c.mesh) if mesh is None else mesh
   check_cuts(c, sharding.row_shards(mesh))
   models, frozen, tokenizer = build_models.load_models(c, methods, mesh, shapes_only)
-  configs = {name: config for name, (config, _) in models.items()
-             if not name.startswith("verifier.")}  # Judges read no batch.
+  configs = {name: config for name, (config, _) in models.items()  # Frozen judges read no batch.
+             if not name.startswith("verifier.") or name in build_methods.list_updated(c)}
   texts, dialogues = build_prompts.texts_and_dialogues(c, tokenizer)
   tokenizer = texts.tokenizer  # With the variables of its chat template.
   train_prompts, eval_prompts = build_prompts.load_and_check_prompts(c, sizes.draw, texts, splits)
@@ -149,7 +149,7 @@ def build(config: keys.Config, splits: Collection[str] | None = None, recorded: 
   filtering, selecting = (plan_lib.plan_filter(c, methods, key) if is_policy else []
                           for key in (plan_lib.FILTER_GROUPS, plan_lib.SELECT_COMPLETIONS))
   columns = columns_of(c, planned, build_verifiers.resources_of(
-      c, planned, texts, outcomes.verifiers, train_prompts), texts=texts, outcomes=outcomes,
+      c, planned, texts, outcomes.verifiers, train_prompts, judges), texts=texts, outcomes=outcomes,
                        sampling=sampling, passes=stages["passes"])
   prompts = build_prompts.make_iterator(c, train_prompts) if "train" in splits else None
   return Run(
@@ -244,7 +244,7 @@ def check_cuts(c: keys.Config, shards: int) -> None:
   fits: dict[str, tuple[int, keys.Config]] = {}
   for name in build_methods.list_trained(c):
     section = build_methods.find_trained(c, name)
-    key = name + ".online" * host_fields.is_scorer(name)
+    key = build_methods.name_trained(c, name)
     n, parts = section.minibatches * shards, section.microbatches
     if most := [m for m in range(parts, 0, -1) if c.prompts.per_step % (n * m) == 0]:
       if most[0] < parts: fits[key] = most[0], section

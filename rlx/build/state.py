@@ -24,7 +24,7 @@ class InitialState:
   reference, so that equal weights give exactly equal log-probs.
 
   Attributes:
-    optimizers: of "learner", "prm" and "value", and of the scorers that learn.
+    optimizers: of "learner", "prm" and "value", and of the scorers and judges that learn.
     configs, params: of "policy", "prm" and "value", and of models that never learn, by their
       sections.
     frozen: the base parameters if the models are adapters, else None.
@@ -74,9 +74,10 @@ class InitialState:
       if self.prm_order == "none": del parts["prm_opt"]
       if self.prm_reference == "self":
         parts["prm_reference"] = self._copy(build_models.freeze(prm, self.frozen_dtype))
-    learning = {
-        name: self._make_trained(name, name, value_model.init(self.configs[name], params[name]))
-        for name in self.optimizers if host_fields.is_scorer(name)}
+    start = lambda name: (value_model.init(self.configs[name], params[name])
+                          if host_fields.is_scorer(name) else params[name])
+    learning = {name: self._make_trained(name, name, start(name)) for name in self.optimizers
+                if name not in ("learner", "prm", "value")}
     if learning:
       parts["scorers"] = {name: trained[name] for name, trained in learning.items()}
       parts["scorers_opt"] = {name: trained[f"{name}_opt"] for name, trained in learning.items()}

@@ -5,14 +5,15 @@ from typing import Any
 import jax
 
 from rlx.build import (
-    keys, methods as build_methods, options as options_lib, plan as plan_lib, validation)
+    judges as build_judges, keys, methods as build_methods, options as options_lib, plan as plan_lib, validation)
 from rlx.core import resolve, rng
 from rlx.io import tokenizer as tokenizer_io
 from rlx.learner import optimizer
 from rlx.models import transformer
 from rlx.stages import (
     end_step, learner as learner_lib, methods as methods_lib, passes as passes_lib,
-    rewards_advantages, score, update_policy, update_prm, update_scorers, update_value)
+    rewards_advantages, score, update_judge, update_policy, update_prm, update_scorers,
+    update_value)
 
 
 def device_stages(c: keys.Config, methods: methods_lib.Methods,
@@ -38,9 +39,11 @@ def device_stages(c: keys.Config, methods: methods_lib.Methods,
       passes_lib.Options, c, mesh=mesh, models=models, scorers=scorers or {}, beta=methods.prm_beta,
       statistics=old_statistics, asked_scorer=asked)
   model_of = {name: "policy" if name == "learner" else name for name in optimizers}
+  groups = {name: build_methods.find_trained(c, name).replies
+            for name in build_judges.list_learning(c)}
   learners = {name: learner_lib.Learner(
       name=model, optimizer=optimizers[name], config=models[model], mesh=mesh,
-      group=c.rollouts.per_prompt,
+      group=groups.get(name, c.rollouts.per_prompt),
       **{key: build_methods.find_trained(c, name)[key]
          for key in ("epochs", "minibatches", "microbatches")},
       seed=c.seed, offload=c.offload_optimizers) for name, model in model_of.items()}
@@ -49,7 +52,8 @@ def device_stages(c: keys.Config, methods: methods_lib.Methods,
       score=score.Score(scored, plan_lib.field_options(c, scored), passes),
       update_prm=update_prm_of(c, methods, learners["prm"], asked),
       update_scorers=update_scorers.UpdateScorers({
-          name: update_scorer_of(c, learners[name]) for name in build_methods.list_updated(c)}),
+          name: (name, update_judge_of(c, learners[name])) if name in groups else
+          update_scorer_of(c, learners[name]) for name in build_methods.list_updated(c)}),
       rewards_advantages=rewards_advantages_of(c, methods),
       update_value=update_value.UpdateValue(learners["value"], c.value.clip),
       update_policy=update_policy.UpdatePolicy(
@@ -82,6 +86,17 @@ def update_scorer_of(c: keys.Config, learner: learner_lib.Learner
   if section.labels == "altered": learner = dataclasses.replace(learner, group=2)  # A pair.
   loss = resolve.bind("losses", section.loss, f"{learner.name}.online.loss")
   return section.labels, update_prm.UpdatePrmHead(learner, loss, balanced=False)
+
+
+def update_judge_of(c: keys.Config, learner: learner_lib.Learner) -> update_judge.UpdateJudge:
+  """The update of a judge that learns from its replies."""
+  part, methods = build_methods.resolve_judging(c, learner.name)
+  temperature = build_judges.list_in_process(c)[learner.name]["temperature"]
+  return update_judge.UpdateJudge(
+      rewards_advantages=rewards_advantages_of(part, methods),
+      update=update_policy.UpdatePolicy(learner=learner, loss=policy_loss_of(part, methods),
+                                        temperature=temperature),
+      balanced=build_methods.find_trained(c, learner.name).balanced)
 
 
 def uses_own_pass(c: keys.Config, methods: methods_lib.Methods) -> bool:

@@ -51,8 +51,10 @@ def check(c: keys.Config, methods: methods_lib.Methods) -> None:
   _check_steps(c, methods)
   _check_judge(c)
   _check_value_model(c, methods)
-  for name in ("learner", "prm", "value"):
-    build_methods.bind_schedule(f"{name}.optimizer", c[name].optimizer.lr, c[name].optimizer)
+  for name in ("learner", "prm", "value", *build_methods.list_updated(c)):
+    optimizer = build_methods.find_trained(c, name).optimizer
+    build_methods.bind_schedule(f"{build_methods.name_trained(c, name)}.optimizer", optimizer.lr,
+                                optimizer)
   trackers.check(c.log.writers)
   plan_lib.plan_fields(c, methods)
   for key in (plan_lib.FILTER_GROUPS, plan_lib.SELECT_COMPLETIONS):
@@ -348,7 +350,7 @@ def _check_scorers(c: keys.Config, methods: methods_lib.Methods) -> None:
       raise ValueError(f"scorers.{name}: verifier.scores and verifier.steps do not name it; drop "
                        f"it or add 'scorers.{name}' to verifier.scores.")
     build_models.check_question(name, part)
-  for section in build_methods.list_updated(c): _check_update(c, section, scorers)
+  for section in build_methods.list_online_scorers(c): _check_update(c, section, scorers)
   if readers := methods.find_readers("token_scores_BT"):
     first = (*c.verifier.scores, "scorers.NAME")[0]
     if not host_fields.is_scorer(first):
@@ -530,6 +532,44 @@ def _check_judge(c: keys.Config) -> None:
   parts = (*build_prompts.list_sources(c).values(), *build_prompts.list_eval_sets(c).values())
   named = {*verifiers(c), *(part.prompts.columns.get("verifier") for part in parts)}
   check_judges(c, named)
+  for section in build_judges.list_learning(c): _check_learning_judge(c, section)
+
+
+# What the rows of stages/judge_replies.py have, and what the update of a judge adds.
+_OF_REPLIES = {"outcome", "reward", "action", "finish", "lengths", "excluded", "learn", "logps",
+               "old_logps", "sampler_logps", "entropy", "advantages", "rewards"}
+
+
+def _check_learning_judge(c: keys.Config, section: str) -> None:
+  """Refuses a judge that cannot learn beside the policy as its section says."""
+  options, key = build_judges.list_in_process(c)[section], f"{section}.online"
+  replies = build_methods.find_trained(c, section).replies
+  def refuse(allowed: str) -> None:
+    raise ValueError(f"{key}.replies={replies!r}: {allowed}.")
+  if options["model"] in judge.OF_RUN:
+    refuse(f"None with model={options['model']!r}; a judge with the path of its own model learns")
+  for name, allowed in dict(cache=None, probability=False, per_item=False).items():
+    if options[name] != allowed: refuse(f"None with {name}={options[name]!r}; its replies are "
+                                        "drawn in each step, one to a completion")
+  if not options["temperature"]: refuse("None with temperature=0.0, whose replies are all alike")
+  paths = build_judges.list_task_paths(c, section)
+  if len(paths) != 1 or paths[0].partition("/")[0] not in ("judge.chat", "judge.steps"):
+    refuse("None, unless verifier.scores or verifier.steps names it once, as judge.chat or "
+           f"judge.steps, which is what it learns; named are {paths}")
+  if paths[0].startswith("judge.steps") and not options["whole"]:
+    refuse(f"None without {section}.whole, as the verdict on the whole answer is what is learned")
+  part, methods = build_methods.resolve_judging(c, section)
+  for name, own, fn in (("advantages", part.advantages.outcome, methods.estimators["outcome"][1]),
+                        ("loss", part.learner.loss, methods.policy)):
+    read = {fields.column(f).rpartition("_")[0] for f in fn.required}
+    other = sorted(read - _OF_REPLIES) or [*(getattr(fn, "state", None) or ())]
+    if other:
+      raise ValueError(f"{key}.{name}.name={own.name!r}: one that keeps no state and reads only "
+                       f"what replies of a judge have; it has {other[0]}.")
+  forced = getattr(resolve.lookup("losses", part.learner.loss.name), "aggregation", None)
+  if forced and c.learner.aggregation != forced:
+    raise ValueError(f"{key}.loss.name={part.learner.loss.name!r}: one that is defined for "
+                     f"learner.aggregation={c.learner.aggregation!r}, not {forced}.")
 
 
 def check_judges(c: keys.Config, paths: Iterable[str | None]) -> None:

@@ -16,7 +16,8 @@ from rlx.build import (
 from rlx.core import fields, records, resolve, rng
 from rlx.io import tokenizer as tokenizer_io
 from rlx.learner import hosts
-from rlx.stages import host_fields, judging, methods as methods_lib, outcomes, texts as texts_lib
+from rlx.stages import (
+    host_fields, judge_replies, judging, methods as methods_lib, outcomes, texts as texts_lib)
 from rlx.verifiers import _encoder, pool
 
 
@@ -52,6 +53,7 @@ def pool_of(c: keys.Config, prompts: Sequence[records.Prompt],
     verifiers = make(max(c.verifier.workers, 1))
   verifiers.require(named)
   validation.check_judges(c, named)
+  build_judges.check_labels(c, named)
   asked = {path: [p for p in prompts if p.verifier == path] for path in named}
   build_judges.check_requests(judges, build_judges.list_judges(c), asked | {
       path: prompts for path in validation.verifiers(c)})
@@ -97,10 +99,12 @@ def prompt_rows_of(c: keys.Config, methods: methods_lib.Methods, tokenizer: toke
 
 def resources_of(c: keys.Config, planned: Sequence[fields.Field],
                  texts: texts_lib.Texts, verifiers: outcomes.Verifiers,
-                 prompts: Sequence[records.Prompt]) -> dict[str, Any]:
+                 prompts: Sequence[records.Prompt],
+                 judges: judging.Judges | None = None) -> dict[str, Any]:
   """{name: value} that the producers of host fields read, see stages/host_fields.py."""
   tokenizer = texts.tokenizer
   resources = dict(tokenizer=tokenizer, verify=verifiers.scores, verify_lists=verifiers.lists)
+  if judges: resources["collect_replies"] = judge_replies.JudgeReplies(judges)
   if any("hinted_ids" in f.reads for f in planned):
     resources["hinted_ids"] = _encode_hinted(c, texts, prompts)
   if any("answer_ids" in f.reads for f in planned):

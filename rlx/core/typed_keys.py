@@ -550,6 +550,35 @@ Keys = TypedDict("Keys", {
     "verifier.judge.model": str,
     # Names of judges of verifier.judges whose verdicts are joined by `vote`, as this one's.
     "verifier.judge.of": Sequence[str],
+    # of the replies to a request, see `advantages`
+    "verifier.judge.online.advantages": Function | dict[str, Any],
+    "verifier.judge.online.advantages.name": Function,
+    # right and wrong completions have half of the weight each
+    "verifier.judge.online.balanced": bool,
+    "verifier.judge.online.epochs": int,
+    # see learner.loss; no reference model
+    "verifier.judge.online.loss": Function | dict[str, Any],
+    "verifier.judge.online.loss.name": Function,
+    "verifier.judge.online.microbatches": int,
+    "verifier.judge.online.minibatches": int,
+    "verifier.judge.online.optimizer.b1": float,
+    "verifier.judge.online.optimizer.b2": float,
+    # parameters that weight decay applies to
+    "verifier.judge.online.optimizer.decay": Literal["matrices", "all"],
+    "verifier.judge.online.optimizer.eps": float,
+    # Value at the end of the schedule, as a fraction of the peak.
+    "verifier.judge.online.optimizer.final_fraction": float,
+    "verifier.judge.online.optimizer.lr": float,
+    # clips the global norm; None: off
+    "verifier.judge.online.optimizer.max_grad_norm": float | None,
+    "verifier.judge.online.optimizer.schedule": Literal["constant", "linear", "cosine"],
+    # where it ends; 0 with constant
+    "verifier.judge.online.optimizer.total_steps": int,
+    # steps of linear warm-up
+    "verifier.judge.online.optimizer.warmup_steps": int,
+    "verifier.judge.online.optimizer.weight_decay": float,
+    # To each request, of which the first is read as any judge's; None: it is frozen.
+    "verifier.judge.online.replies": int | None,
     # judge.pairs: how many others of the group each completion meets; 0: all.
     "verifier.judge.opponents": int,
     # Before the first retry; doubles with each further one.
@@ -585,6 +614,8 @@ Keys = TypedDict("Keys", {
     # OpenAI-compatible: http://HOST/v1/chat/completions
     "verifier.judge.url": str | None,
     "verifier.judge.vote": Literal["mean", "median", "majority", "minimum"],
+    # judge.steps: a verdict on the whole answer, too, at the end
+    "verifier.judge.whole": bool,
     # The run stops when a larger share of verdicts is unknown.
     "verifier.max_error_rate": float,
     # of a prompt; arrays have room for so many

@@ -4,7 +4,7 @@ Each producer runs at most once per step, before the batch is placed on devices,
 method reads its field (core/fields.py). The loop passes these resources: `tokenizer`,
 `rollouts` (numpy), `prompts` and `texts` (one per row), `group_prompts` (one per group),
 `verify` and `verify_lists` ((path of the verifier, prompts, texts) -> for each row a verdict
-or a list of verdicts), `greedy_outcome` ((prompts) -> verdicts of greedy completions),
+or a list of verdicts), `collect_replies` (judge_replies.py), `greedy_outcome` ((prompts) -> verdicts of greedy completions),
 `answer_ids` and `hinted_ids` ({prompt id: token ids}).
 """
 import bisect
@@ -238,19 +238,26 @@ def question_rows(prompt_ids: Ids, completions: Ids, tokenizer: Tokenizer, rollo
 
 
 @field(None, options=dict(scorers="scorers"))
-def reference_rows(prompt_ids: Ids, completions: Ids, prompts: Prompts, tokenizer: Tokenizer,
-                   rollouts: Rollouts, *, scorers: Mapping[str, Mapping]) -> dict[str, Rollouts]:
-  """{scorer that reads the reference answer: prompt, answer, completion and one more token}."""
-  rows = {}
+def reference_rows(appended_rows: Rollouts, prompts: Prompts, tokenizer: Tokenizer, *,
+                   scorers: Mapping[str, Mapping]) -> dict[str, Rollouts]:
+  """{scorer that reads the reference answer: appended_rows with it before the completion}."""
+  return _insert_references(appended_rows, prompts, tokenizer, scorers)
+
+
+def _insert_references(rows: Rollouts, prompts: Prompts, tokenizer: Tokenizer,
+                       scorers: Mapping[str, Mapping]) -> dict[str, Rollouts]:
+  """{scorer that reads it: the rows with the reference answer between prompt and completion}."""
+  x, inserted = rows.prompt_width, {}
   for name, options in scorers.items():
     if options.get("reference") is None: continue
     ids_of = read_references(prompts, name, options, tokenizer)
-    rows[f"{SCORERS}{name}"] = trajectories.pairs(
-        [ids + ids_of[p.id] for ids, p in zip(prompt_ids, prompts)],
-        [[*ids, 0] if ids else [] for ids in completions], tokenizer,
-        rollouts.sampler_logps_BT.shape[1] + 1,
-        rollouts.prompt_width + options["reference_tokens"]).rows()
-  return rows
+    tokens_BX, prompt_len_B = padding.pad_left(
+        [ids + ids_of[p.id] for ids, p in zip(prompt_ids(rows), prompts)],
+        x + options["reference_tokens"], tokenizer.pad_id)
+    inserted[f"{SCORERS}{name}"] = rows.replace(
+        tokens_BS=np.concatenate([tokens_BX, rows.completions_BT], axis=1),
+        prompt_len_B=prompt_len_B)
+  return inserted
 
 
 def read_references(prompts: Prompts, name: str, options: Mapping,
@@ -341,6 +348,22 @@ def altered_rows(prompts: Prompts, texts: Sequence[str], prompt_ids: Ids, comple
   return trajectories.pairs([prompt_ids[i // 2 * group] for i in range(len(both))],
                             [[*ids, 0] for ids in both], tokenizer, width + 1,
                             rollouts.prompt_width).rows(), labels_BT
+
+
+@field(None)
+def judge_replies(prompts: Prompts, texts: Sequence[str], outcome_B: np.ndarray,
+                  collect_replies: Callable) -> dict[str, tuple[Rollouts, records.Batch]]:
+  """{section: (rollouts, batch)} of the judges that learn, see judge_replies.py."""
+  return collect_replies(prompts, texts, outcome_B)
+
+
+@field(None, options=dict(scorers="scorers", group="rollouts.per_prompt"))
+def altered_reference_rows(altered_rows: tuple[Rollouts, np.ndarray], prompts: Prompts,
+                           tokenizer: Tokenizer, *, scorers: Mapping[str, Mapping],
+                           group: int) -> dict[str, Rollouts]:
+  """{scorer that reads the reference answer: altered_rows with it before the completion}."""
+  return _insert_references(altered_rows[0], [p for p in prompts[::group] for _ in range(2)],
+                            tokenizer, scorers)
 
 
 def _last_match(pattern: str, text: str) -> tuple[int, int] | None:

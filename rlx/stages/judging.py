@@ -2,7 +2,8 @@
 
 What a judge is asked and how its reply is read is that of verifiers/judge.py; here a request
 becomes a prompt of a model, by its own chat template, and the completion is the reply. A judge is
-the policy, its reference or a frozen model of the state, on the mesh of the run.
+the policy, its reference or another model of the state, on the mesh of the run. That model is
+frozen, or learns beside the policy from its replies (`Task`, stages/update_judge.py).
 """
 import dataclasses
 import functools
@@ -23,8 +24,9 @@ _LINE = 64  # Tokens of the beginning of a line that states a verdict, at most.
 _LENGTH = records.FINISH.index("length")
 Asked = Sequence[tuple[judge.Request, judge.Options]]
 Begun = tuple[list[int], list[int]]  # Tokens, and the next token of each word that may follow.
-# Options of a judge on which its sampler depends.
-KEYS = ("model", "temperature", "max_tokens", "prompt_tokens", "concurrent")
+# Options of a judge on which its sampler depends; `learns` is its section if it does.
+KEYS = ("model", "temperature", "max_tokens", "prompt_tokens", "concurrent", "learns")
+Row = tuple[list[int], np.ndarray, int]  # A reply: token ids, the sampler's log-probs, finish.
 
 
 def key_of(options: judge.Options) -> tuple:
@@ -38,7 +40,8 @@ class LocalJudge:
 
   Attributes:
     params: name of its parameters in the TrainState.
-    sampler: of its replies; `prompts` requests at once, of `texts.prompt_tokens` tokens at most.
+    sampler: of its replies; `prompts` requests at once, of `texts.prompt_tokens` tokens at most,
+      and `group` replies to each, of which the first is read.
   """
   params: str
   sampler: sampling.Sampler
@@ -86,23 +89,34 @@ class LocalJudge:
 
   def write(self, params: Any, requests: Sequence[judge.Request], width: int, key: jax.Array
             ) -> list[judge.Reply | Exception]:
-    """The replies to requests of at most `width` tokens.
+    """The replies to requests, see `draw`."""
+    return [self.read(rows[0]) for rows in self.draw(params, requests, width, key)]
+
+  def draw(self, params: Any, requests: Sequence[judge.Request], width: int,
+           key: jax.Array) -> list[list[Row]]:
+    """All replies to each of the requests, which have at most `width` tokens.
 
     A reply depends on the key and its request alone, but for rounding.
     """
     texts = dataclasses.replace(self.sampler.texts, prompt_tokens=width)
     sampler = dataclasses.replace(self.sampler, texts=texts)
     weights = sampling.lay_out(sampler.config, sampler.mesh, params)
-    rows: list[tuple[list[int], int]] = []
+    rows: list[Row] = []
     for batch in padding.batches(list(map(_prompt, requests)), sampler.prompts):
       rollouts = sampler(params, batch, key, None, weights)
-      rows += zip(padding.completions(rollouts), rollouts.finish_B)
-    rows = rows[:len(requests)]
-    _count("judge/completion_tokens", sum(len(ids) for ids, _ in rows))
+      rows += zip(padding.completions(rollouts), rollouts.sampler_logps_BT, rollouts.finish_B)
+    group = sampler.group
+    rows = rows[:len(requests) * group]
+    _count("judge/completion_tokens", sum(len(ids) for ids, *_ in rows))
+    return [rows[i:i + group] for i in range(0, len(rows), group)]
+
+  def read(self, row: Row) -> judge.Reply | Exception:
+    """A reply as a judge states it, or why there is none."""
+    ids, _, finish = row
+    text = self.sampler.texts.tokenizer.decode(ids)
     # The last line of a reply that is cut may be incomplete, as that of an endpoint.
-    return [errors.Unknown(f"cut by max_tokens: {text[-80:]!r}") if finish == _LENGTH else
-            judge.Reply(text) for text, finish in (
-                (texts.tokenizer.decode(ids), finish) for ids, finish in rows)]
+    if finish == _LENGTH: return errors.Unknown(f"cut by max_tokens: {text[-80:]!r}")
+    return judge.Reply(text)
 
   def state(self, params: Any, requests: Sequence[judge.Request],
             begun: Sequence[Sequence[Begun]], words: Sequence[str]) -> list[judge.Reply]:
@@ -134,22 +148,41 @@ class LocalJudge:
     return logps[:len(rows)]
 
 
+@dataclasses.dataclass(frozen=True)
+class Task:
+  """What a judge that learns is trained on: its replies about the completions of a batch.
+
+  Attributes:
+    path: judge.FORM/NAME, as a config names it.
+    options: of the judge.
+    meta: what verifiers read of a prompt beside its own.
+  """
+  path: str
+  options: judge.Options
+  meta: Mapping[str, Any]
+
+
 class Judges:
   """The judges in process of a run; `hold` says of which state.
 
   Attributes:
     seed: of the run.
+    tasks: {section: Task} of the judges that learn.
   """
 
-  def __init__(self, local: Mapping[tuple, LocalJudge], seed: int):
+  def __init__(self, local: Mapping[tuple, LocalJudge], seed: int,
+               tasks: Mapping[str, Task] | None = None):
     """`local`: {key_of(options): the judge}."""
-    self.local, self.seed = local, seed
+    self.local, self.seed, self.tasks = local, seed, tasks or {}
     self._params: dict[str, Any] = {}
     self._step = 0
+    # {(section, text of a request): (its tokens, replies)} of this step, of judges that learn.
+    self._drawn: dict[tuple[str, str], tuple[list[int], list[Row]]] = {}
 
   def hold(self, state: records.TrainState) -> None:
     """From now on judges are models of this state; keys depend on its step."""
     self._params = {x.params: state.join_params(x.params) for x in self.local.values()}
+    if self._step != int(state.step): self._drawn = {}
     self._step = int(state.step)
 
   def encode(self, request: judge.Request, options: judge.Options) -> list[Begun]:
@@ -188,7 +221,20 @@ class Judges:
     params = self._params[local.params]
     if words: return local.state(params, requests, begun, words)
     width = _find_width([rows[0] for rows in begun], local.sampler.texts.prompt_tokens)
-    return local.write(params, requests, width, rng.key(self.seed, "judge", self._step))
+    key = rng.key(self.seed, "judge", self._step)
+    if local.params not in self.tasks: return local.write(params, requests, width, key)
+    drawn = local.draw(params, requests, width, key)
+    self._drawn |= {(local.params, request.text): (rows[0][0], replies)
+                    for request, rows, replies in zip(requests, begun, drawn)}
+    return [local.read(replies[0]) for replies in drawn]
+
+  def draw(self, section: str, asked: Asked) -> list[tuple[list[int], list[Row]] | None]:
+    """(tokens, replies) of each request to a judge that learns; None: it cannot read the request.
+
+    A request has been replied to once in a step, whether a reward asked or this does.
+    """
+    self.send([x for x in asked if (section, x[0].text) not in self._drawn], lambda *_: None)
+    return [self._drawn.get((section, request.text)) for request, _ in asked]
 
 
 @jax.jit

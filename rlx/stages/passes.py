@@ -120,7 +120,7 @@ class Planner:
 
 @dataclasses.dataclass(frozen=True)
 class Scorer:
-  """What the number of a frozen model for a completion is, see `scorers` in configs/base.py."""
+  """What the number of a model for a completion is, see `scorers` in configs/base.py."""
   kind: str                            # one of KINDS
   question_ids: tuple[int, ...] = ()   # of yes_no, what is asked after a completion
   answer_ids: tuple[int, ...] = ()     # the tokens for yes and no

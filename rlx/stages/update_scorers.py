@@ -1,4 +1,4 @@
-"""The update of scorers beside the policy, on what verifiers say of this step's completions."""
+"""The update of scorers and judges beside the policy, on what verifiers say of its completions."""
 import dataclasses
 
 import jax
@@ -6,48 +6,64 @@ import jax.numpy as jnp
 
 from rlx.core import records
 from rlx.learner import sharding
-from rlx.stages import passes as passes_lib, place, update_prm
+from rlx.stages import passes as passes_lib, place, update_judge, update_prm
 
 LABELS = ("verdicts", "altered")  # What a scorer learns from, see scorers.NAME.online in a config.
+# The host field with the rows of one that reads the reference answer.
+REFERENCE_ROWS = dict(verdicts="reference_rows", altered="altered_reference_rows")
 
 
 @dataclasses.dataclass(frozen=True)
 class UpdateScorers:
-  """The stage that trains scorers with a head, each on labels at the ends of completions.
+  """The stage that trains models beside the policy that judge its completions.
 
-  The rewards of this step read the scores before it, which `score` has computed.
+  The rewards of this step read the scores before it, which `score` or the judge has computed.
 
-    verdicts   the verdict of each completion that learns
+    verdicts   the verdict of each completion that learns, for a scorer with a head
     altered    1 of a right completion of each prompt, and 0 of the same with another answer
+    SECTION    replies of the judge of this section, with rewards (stages/judge_replies.py)
+
+  A scorer with scorers.NAME.reference learns, as it scores, with that text before the completion.
 
   Attributes:
-    updates: {section of the config: (one of LABELS, the update that a PRM with a head has too)}.
+    updates: {section of the config: (what it learns from, of the above, and its update)}.
   """
-  updates: dict[str, tuple[str, update_prm.UpdatePrmHead]]
+  updates: dict[str, tuple[str, update_prm.UpdatePrmHead | update_judge.UpdateJudge]]
 
   def __call__(self, state: records.TrainState,
                placed: place.Placed) -> tuple[records.TrainState, dict]:
     """(state, metrics)."""
     metrics: dict[str, jax.Array] = {}
     # Scorers that learn from the same completions share their placement and packing plans.
-    rows = {labels: self._place(labels, placed)
-            for labels in sorted({labels for labels, _ in self.updates.values()})}
-    for labels, update in self.updates.values():
-      state, _, more = update(state, rows[labels])
+    rows: dict[tuple[str, str | None], place.Placed] = {}
+    for name, (labels, update) in self.updates.items():
+      own = placed.values.get(REFERENCE_ROWS.get(labels, ""), {}).get(name)
+      shared = labels, None if own is None else name
+      if shared not in rows: rows[shared] = self._place(labels, placed, own)
+      state, _, more = update(state, rows[shared])
       metrics |= more
     return state, metrics
 
-  def _place(self, labels: str, placed: place.Placed) -> place.Placed:
-    """The rows with one more token after each completion, and their column labels_BT."""
+  def _place(self, labels: str, placed: place.Placed,
+             own: records.Rollouts | None) -> place.Placed:
+    """The rows that models learn from; of labels with one more token after each completion.
+
+    Args:
+      own: the rows (numpy) of a scorer that reads the reference answer; None: it does not.
+    """
     if labels == "verdicts":
-      labels_BT = _label_ends(placed.rollouts.mask_BT, placed.batch.outcome_B, placed.batch.learn_B)
-      return placed.append(0).replace(
-          batch=records.Batch(placed.batch.group, labels_BT=labels_BT))
-    host, labels_BT = placed.values["altered_rows"]
-    rollouts, batch = sharding.place_rows(
-        (host, records.Batch(2, labels_BT=labels_BT)), placed.plan.mesh)
-    return place.Placed(rollouts, batch, passes_lib.Planner(
-        host, placed.plan.mesh, placed.plan.pack), {})
+      batch = records.Batch(placed.batch.group, labels_BT=_label_ends(
+          placed.rollouts.mask_BT, placed.batch.outcome_B, placed.batch.learn_B))
+      if own is None: return placed.append(0).replace(batch=batch)
+      host = own
+    elif labels == "altered":
+      host, labels_BT = placed.values["altered_rows"]
+      host, batch = host if own is None else own, records.Batch(2, labels_BT=labels_BT)
+    else:
+      host, batch = placed.values["judge_replies"][labels]
+    mesh = placed.plan.mesh
+    rollouts, batch = sharding.place_rows((host, batch), mesh)
+    return place.Placed(rollouts, batch, passes_lib.Planner(host, mesh, placed.plan.pack), {})
 
 
 @jax.jit

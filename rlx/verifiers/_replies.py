@@ -25,13 +25,14 @@ class Request:
   Attributes:
     slots: the texts that are put into the template, without the nonce.
     nonce: None if the template has none.
-    numbers: of the items that the reply has a line for; None: it has one verdict.
+    numbers: of the items that the reply has a line for, and None for one on the whole; None: it
+      has one verdict.
     marks: the text whose spans the reply marks; None: it marks none.
   """
   template: str
   slots: Mapping[str, str]
   nonce: str | None
-  numbers: tuple[int, ...] | None = None
+  numbers: tuple[int | None, ...] | None = None
   marks: str | None = None
 
   @property
@@ -102,7 +103,7 @@ def read(reply: Reply, request: Request, options: Mapping[str, Any]) -> list[flo
 
 
 def parse(reply: Reply, reads: str | Mapping[str, float], full: float = 1.0,
-          numbers: Sequence[int] | None = None, probability: bool = False) -> list[float]:
+          numbers: Sequence[int | None] | None = None, probability: bool = False) -> list[float]:
   """Returns the scores that the lines of a reply state, divided by `full`.
 
   The last line states one. The lines before it may hold reasoning, if the request has a nonce.
@@ -121,7 +122,8 @@ def parse(reply: Reply, reads: str | Mapping[str, float], full: float = 1.0,
         same, of words in lower case, which may be numbers, and of scores on any scale.
       Otherwise a regular expression with one group, a number; {nonce} stands for the nonce and
         {item} for the number of an item.
-    numbers: of the items; None: the reply states one score.
+    numbers: of the items, and None for a score of the whole, whose line has no number; None: the
+      reply states one score.
     probability: a format of words; each counts with the probability of its token in the place
       of the one that was drawn: sum_w p_w s_w / sum_w p_w. A word that is not among the
       log-probs has p_w = 0.
@@ -131,12 +133,14 @@ def parse(reply: Reply, reads: str | Mapping[str, float], full: float = 1.0,
     errors.Unknown: the last line has another format, or no score is known.
   """
   nonce, words = reply.nonce, words_of(reads)
-  pattern = re.compile(_pattern(reads, words, nonce, numbers is not None))
+  item = "" if numbers is None else r" (?P<item>\d{1,4})"
+  if numbers is not None and None in numbers: item = f"(?:{item})?"
+  pattern = re.compile(_pattern(reads, words, nonce, item))
   lines = list(_lines(reply.content)) if nonce else [(0, reply.content.strip())]
   stated: dict[int | None, dict[float, int]] = {}  # Of each item: its scores, and where one stands.
   for start, line in lines:
     if not (m := pattern.fullmatch(line)): continue
-    number = int(m["item"]) if numbers is not None else None
+    number = int(m["item"]) if numbers is not None and m["item"] else None
     if numbers is not None and number not in numbers:
       raise errors.Unknown(f"a verdict on item {number}, which the request does not have")
     group = "score" if words else next(
@@ -227,11 +231,10 @@ def score_of(number: Any, full: float) -> float:
   return score
 
 
-def _pattern(reads, words, nonce, has_items):
+def _pattern(reads, words, nonce, item):
   if words is None:
     return reads.replace("{nonce}", nonce or "").replace("{item}", r"(?P<item>\d{1,4})")
-  number = r" (?P<item>\d{1,4})" if has_items else ""
-  head = rf"verdict {nonce}{number}[*_`]*:" if nonce else "(?:verdict:)?"
+  head = rf"verdict {nonce}{item}[*_`]*:" if nonce else "(?:verdict:)?"
   any_word = "|".join(sorted(words, key=len, reverse=True))
   return rf"(?ai)[*_`]*{head}[*_` ]*(?P<score>{any_word})[*_`.]*"
 

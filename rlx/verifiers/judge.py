@@ -118,6 +118,9 @@ def steps(prompt: "records.Prompt", text: str) -> list[float]:
   with its number behind the nonce; or the steps up to each one in its own request (`per_item`), of
   whose reply the line of the last step counts. A step without a line, or with lines that differ, is
   NaN. So are the steps behind the one with which the judge stops. Thoughts are steps, too.
+
+  With `whole` the reply ends with a verdict on the whole answer, which is none of the scores: what
+  a judge that learns is trained on, see verifier.judge.online.
   """
   return _judge(_STEPS, prompt, text)
 
@@ -163,12 +166,14 @@ class _Form(abc.ABC):
   Attributes:
     needs: the options of which one has to be set; the first that is set counts.
     slots: that a template has to have.
+    whole: what the template says with the option `whole`.
     is_group: whether the completions of a prompt are judged together.
   """
   needs: tuple[str, ...]
   template: str
   slots: tuple[str, ...] = ("answer",)
   reads: str = "yes_no"
+  whole: str = ""
   is_group = False
 
   @abc.abstractmethod
@@ -272,13 +277,16 @@ class _Steps(_Form):
   def plan(self, prompt: "records.Prompt", texts: Sequence[str], options: Options) -> list[Request]:
     parts = _split_steps(texts[0], options)
     lengths = range(1, len(parts) + 1) if options["per_item"] else [len(parts)] if parts else []
-    return [_request(prompt, "".join(parts[:n]), options, tuple(range(1, n + 1)), steps=parts[:n])
-            for n in lengths]
+    whole = (None,) if options["whole"] else ()
+    return [_request(prompt, "".join(parts[:n]), options, (*range(1, n + 1), *whole),
+                     steps=parts[:n]) for n in lengths]
 
   def read(self, prompt: "records.Prompt", texts: Sequence[str], options: Options,
            scores: Sequence[_endpoint.Scores]) -> list:
     if scores and all(isinstance(s, Exception) for s in scores): _raise_first(scores)
-    if not options["per_item"]: return [x for x in scores if not isinstance(x, Exception)] or [[]]
+    if not options["per_item"]:
+      steps = slice(-1 if options["whole"] else None)
+      return [x[steps] for x in scores if not isinstance(x, Exception)] or [[]]
     return [[math.nan if isinstance(s, Exception) else s[-1] for s in scores]]
 
 
@@ -322,7 +330,9 @@ _STEPS = _Steps(_CHAT.needs, (
     + "{steps}" + _REASON
     + "Your reply ends with one line for each step, in this form, with the number of the step in "
       "the place of N: Verdict {nonce} N: yes, if the step is right; Verdict {nonce} N: no, if it "
-      "is not."), ("steps",))
+      "is not."), ("steps",), whole=(
+          " Below them stands one line for the whole solution: Verdict {nonce}: yes, if its answer "
+          "is right; Verdict {nonce}: no, if it is not."))
 _SPANS = _Spans(_CHAT.needs, (
     "Which passages of an answer to a question are good or bad? Question and answer" + _ABOUT
     + _block("question") + _block("answer") + _REASON
@@ -473,6 +483,9 @@ def is_form(path: str) -> bool:
   return path.startswith("judge.") and path.removeprefix("judge.").partition("/")[0] in _FORMS
 
 
+def _form_of(path): return _FORMS[path.removeprefix("judge.").partition("/")[0]]
+
+
 def _list_members(judges, name, joins=True):
   """The options of the judges that a name stands for."""
   own = _own(judges, name)
@@ -492,7 +505,7 @@ def request_of_longest(path: str, prompts: Sequence["records.Prompt"],
   Of the prompt that has most characters, about which the judge with these options makes no shorter
   request. None: it makes none.
   """
-  form = _FORMS[path.removeprefix("judge.").partition("/")[0]]
+  form = _form_of(path)
   prompt = max(prompts, key=lambda p: len(p.text) + len(p.answer) + len(str(p.meta.get("items"))))
   one = prompt.text[:1] or "1"  # A character that its tokenizer knows.
   with contextlib.suppress(errors.Unknown):
@@ -500,6 +513,24 @@ def request_of_longest(path: str, prompts: Sequence["records.Prompt"],
     for request in form.plan(prompt, [one, 2 * one][:1 + form.is_group], options):
       return request, options
   return None
+
+
+def plan_request(path: str, prompt: "records.Prompt", text: str,
+                 options: Options) -> tuple[Request, Options] | None:
+  """(request, complete options) about a completion; None if there is none or more than one."""
+  form = _form_of(path)
+  options = _complete(form, options)
+  with contextlib.suppress(errors.Unknown):
+    if len(requests := form.plan(prompt, [text], options)) == 1: return requests[0], options
+  return None
+
+
+def read_whole(reply: Reply | Exception, request: Request, options: Options) -> float:
+  """The score of the whole answer in a reply to a request of `plan_request`; NaN: it has none."""
+  if isinstance(reply, Exception): return math.nan
+  with contextlib.suppress(errors.Unknown):
+    return _replies.read(dataclasses.replace(reply, nonce=request.nonce), request, options)[-1]
+  return math.nan
 
 
 def find_inspected(prompts: Sequence["records.Prompt"], unsafe: bool = False) -> list[tuple]:
@@ -585,6 +616,8 @@ def _problem(options, name):
       ("probability", not options["probability"] or words and not is_spans
        and transport != "function", "True with words in `reads`, and with a url, which gives "
        "logprobs, or a model of this process; not with judge.spans"),
+      ("whole", not options["whole"] or not isinstance(form, _Steps) or words and not
+       options["per_item"], "False with per_item=True, or with numbers in `reads`"),
       ("strength", options["strength"] == "win_rate" or options["against"] == "group",
        "win_rate, unless against='group'"),
       ("api_key_env", not has_url or env is None
@@ -617,7 +650,8 @@ def _split_steps(text, options):
 
 def _complete(form, options):
   """Options with the template and the format of a form where they are None."""
-  return {**options, "template": options.get("template") or form.template,
+  template = form.template + (form.whole if options["whole"] else "")
+  return {**options, "template": options.get("template") or template,
           "reads": options.get("reads") or form.reads}
 
 
