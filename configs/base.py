@@ -739,19 +739,33 @@ def declared():
       # parts of the text, at each of their tokens. both: at the end of each step whether it is
       # right, and what it leaves possible. Otherwise Monte-Carlo labels of steps of this kind.
       labels=Option(placeholder(str), "rlx.rewards.step_labels:LABELS"),
+      # Whether each completion is replaced by step_rollouts others that begin as it does, up to the
+      # end of one of its steps, drawn at random: the leaves of a tree of the prompt.
+      tree=False,
       merge_steps=False,  # whether a copy of each completion has two of its steps as one
       # Whether the last token of a completion has its verdict as label beside those of steps, which
       # end before EOS: the score of the whole, by the same head.
       add_outcome=False,
       # Where labels of steps come from: rollouts, sampled after each step | verifier, that of
       # verifier.steps | consensus, rollouts, without the completions of which verifier.steps names
-      # another first wrong step. Rows that have `values` keep them.
-      labelled_by=choice("rollouts", "verifier", "consensus"),
+      # another first wrong step | mean, of rollouts and verifier.steps, which has the share
+      # judged_share | mutations, of right completions a line of which `mutate` changes: the line is
+      # right if the whole is right with it. Rows that have `values` keep them.
+      labelled_by=choice("rollouts", "verifier", "consensus", "mean", "mutations"),
+      judged_share=Option(0.5, ranges.SHARE),
+      # A function of rlx/evals, (line, text, random) -> another line or None; `copies` of each
+      # right completion have a line changed. Whole completions are right if the first of
+      # verifier.scores, or without one the verifier of their prompt, gives 1.
+      mutate=dict(name="mutations.swap_words", copies=Option(4, COUNT)),
       # What gives the score: a head for one number | spread: one for a mean and a spread | product:
       # for two probabilities, with labels=both | mixture: `heads` heads and a router of the prompt
       # | yes_no: the model's own head, `yes` against `no` after the completion and `question`.
       head=Option("plain", "rlx.stages.passes:HEADS"),
       heads=Option(2, whole(2, 64)),
+      # With head=mixture: after the last step (perhaps steps=0, of a trained prm.path) the router's
+      # weights become those of a user, whose pairs the rows are: a loss of x nats on these takes
+      # adapt_rate x nats off the log-weight of a head. None: they stay those of the prompt alone.
+      adapt_rate=Option(placeholder(float), POSITIVE),
       question=placeholder(str),
       yes="Yes", no="No",
       # A text with {} where the `reference` of a row stands, or the reference answer of completions
@@ -759,6 +773,9 @@ def declared():
       reference=Option(placeholder(str), _WITH_ANSWER),
       loss=dict(name="reward_model.bce"),  # of a head
       margins=False,  # whether reward_model.bradley_terry subtracts the rows' `margin`
+      # A further loss of pairs, multiplied by coef and added, such as reward_model.contrast_pairs;
+      # None: there is none.
+      auxiliary=dict(name=placeholder(str), coef=Option(0.1, ranges.ANY)),
       # With labels=both, whether steps without a label of one kind have the probability that a
       # scorer of verifier.scores gives it: the first that a step is right, the second its value.
       pseudo_labels=False,

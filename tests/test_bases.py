@@ -42,8 +42,8 @@ STEPS = {"capo", "clip_delta", "fapo", "gdpo", "pav", "pure", "reasonflux", "rsb
 TURNS = {"agent_rrm", "ftrl", "gigpo", "gra", "igpo", "oprl", "ppr_renorm", "prs"}
 ANSWERS = {"crew", "dro_r3", "ema_std_filter", "jepo", "ll_rew", "nover", "rlpr", "verifree",
            "vr_cli"}
-JUDGES = {"aurora", "clarity", "drlc", "factuality", "hybrid_rewards", "med_prm", "orbit",
-          "pairwise_rl", "prm_lessons", "search_gen_v", "soft_verdicts", "writing_zero"}
+JUDGES = {"aurora", "clarity", "drlc", "factuality", "fin_prm", "hybrid_rewards", "med_prm",
+          "orbit", "pairwise_rl", "prm_lessons", "search_gen_v", "soft_verdicts", "writing_zero"}
 WORDS = {"co_reward", "r_horizon", "laser", "lanser"}
 # Of a data set of their own, over a chat model.
 DOMAINS = {"alpha_align", "high_precision_if", "if_decorator", "job_application", "kg_path",
@@ -61,8 +61,9 @@ REFUSED = dict(
     math=STEPS | TURNS | WORDS | {"rl_plus", "verpo"},
     code=STEPS | TURNS | WORDS | JUDGES | {"fmt_len", "reward_gaming", "rise"},
     tools=STEPS | ANSWERS | WORDS | JUDGES | DOMAINS | JUDGING | {
-        "cooper", "dars", "dph", "dua_shepherd", "fover", "hrm", "igrpo", "opd", "red", "rise",
-        "rl_plus", "spark", "synlogic", "tango", "tinyv", "ver_pitfall", "verpo"})
+        "cooper", "dars", "dph", "dua_shepherd", "fover", "hrm", "igrpo", "opd", "prlcoder", "red",
+        "rise", "rl_plus", "spark", "synlogic", "tango", "tinyv", "tree_rm", "ver_pitfall",
+        "verpo"})
 
 
 def differences(config):

@@ -22,7 +22,8 @@ NEVER = (math.nan, math.inf, -math.inf, 2.0**70, True, "1", [1.0])
 # Methods that are bound elsewhere than in `methods.resolved`: section -> stage.
 BOUND = {"rollouts.filter_groups": "rollouts", "rollouts.demonstration": "prompts.datasets",
          "sft.target": "prompts.datasets", "environment": "environments",
-         "train_scorer.curate": "evals"}
+         "train_scorer.curate": "evals", "train_scorer.mutate": "evals",
+         "train_scorer.auxiliary": "losses"}
 # Functions of these are called by rlx, not named by a config.
 CALLED = {"sampler", "decoding", "answers", "padding", "slots", "episodes"}
 

@@ -106,6 +106,24 @@ def test_wordings_of_a_pair():
   assert got["mean"] == .5 and got["prompts"] == 2
 
 
+def test_similar_prompts_with_different_completions():
+  """Scores by prompt and text; of the second set Sv is unknown, which leaves R with a tie."""
+  table = {"Px": 2, "Py": 1, "Qx": 3, "Qy": 4, "Ru": 1, "Rv": 0, "Su": 1}
+
+  class Table(Rule):
+    def score(self, prompts, texts):
+      return np.array([table.get(p.text + t, nan) for p, t in zip(prompts, texts)], float)
+
+  rows = rated.read([dict(prompt=p, chosen=a, rejected=b, contrast=s) for p, a, b, s in (
+      ("P", "x", "y", "one"), ("Q", "y", "x", "one"), ("R", "u", "v", "two"),
+      ("S", "v", "u", "two"))])
+  got = means(judging.measure_pairs(Table(len), rows))
+  assert {name: x for name, x in got.items() if name.startswith("contrast/")} == {
+      "contrast/response": 1, "contrast/instruction": 1 / 3, "contrast/both": 1 / 3}
+  other = rated.read([pair("x", "y"), pair("y", "x")])
+  assert not any(n.startswith("contrast") for n in judging.measure_pairs(Table(len), other))
+
+
 def test_first_errors_by_hand():
   """Steps are numbers, wrong below the threshold; the second problem has a right solution."""
   row = lambda steps, label, **more: dict(problem=f"{more}", steps=steps, label=label, **more)

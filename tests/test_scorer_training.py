@@ -144,6 +144,32 @@ def test_losses_of_completions(folder, case):
   assert loss_of(run, state, placed) == pytest.approx(want, rel=1e-4)
 
 
+def test_a_loss_of_the_features_of_pairs_is_added(folder):
+  options = dict(name="reward_model.contrast_pairs", coef=.5, dropout=0., temperature=1.)
+  run, state, (rollouts, _, columns), placed = first_batch(config_of(
+      folder, PAIRS, "bradley_terry", auxiliary=options))
+  at = np.arange(len(rollouts.tokens_BS)), np.asarray(rollouts.completion_len_B)
+  longer, config = padding.append(rollouts, 0), run.passes.models["prm"]
+  o_BC, x_BD = (np.asarray(x)[at] for x in jax.jit(
+      passes.outputs_and_features, static_argnums=1)(state.prm, config, longer, None))
+  w_D1 = np.asarray(state.prm["value"]["w_D1"])
+  np.testing.assert_allclose(o_BC, x_BD @ w_D1 + np.asarray(state.prm["value"]["b_1"]), rtol=1e-4, atol=1e-4)
+  label_B = columns["labels_BT"][np.arange(len(x_BD)), np.maximum(at[1] - 1, 0)]
+  pairs = [(i, i + 1) for i in range(0, len(label_B), 4)]
+  assert all(label_B[i] == 1 and label_B[j] == 0 for i, j in pairs)
+  h_ND = np.stack([x_BD[i] - x_BD[j] for i, j in pairs])
+  h_ND /= np.linalg.norm(h_ND, axis=1, keepdims=True)
+  z_NN = h_ND @ h_ND.T
+  want = np.mean([soft(o_BC[j, 0] - o_BC[i, 0]) for i, j in pairs]) + .5 * np.mean(
+      np.log(np.exp(z_NN).sum(axis=1)) - np.diag(z_NN))
+  assert loss_of(run, state, placed) == pytest.approx(want, rel=1e-4)
+  # Other steps have other draws, the same step the same; who draws nothing has no column for it.
+  groups = stored.group_completions(stored.read(run_file(folder, PAIRS), run.texts))
+  noise = [stored.batch(groups, step, run)[2]["noise_B"] for step in (0, 0, 1)]
+  assert (noise[0] == noise[1]).all() and (noise[0] != noise[2]).all()
+  assert "noise_B" not in first_batch(config_of(folder, PAIRS, "bradley_terry"))[2][2]
+
+
 def test_a_yes_or_no_scorer_learns_the_log_odds_of_its_answer(folder):
   run, state, (rollouts, outcome_B, columns), placed = first_batch(config_of(
       folder, LISTS, **ASKED))
@@ -414,3 +440,32 @@ def _steps(c, steps):
   c = c.copy_and_resolve_references()
   c.steps = steps
   return c
+
+
+def test_a_mixture_has_the_weights_of_a_user(folder, tmp_path, monkeypatch, capsys):
+  """As adapt_routing says of the heads by passes over whole rows, at each prompt."""
+  monkeypatch.setattr(curves, "draw_at_k", lambda *_: None)
+  c = config_of(folder, LISTS, "mixture", dict(steps=1), head="mixture", heads=3)
+  train_scorer.train(c, tmp_path / "first")
+  config, start, tokens = weights.load(tmp_path / "first/scorer")
+  start["value"]["w_D1"] = np.random.default_rng(5).normal(
+      size=(config.d_model, 6)).astype(np.float32)
+  hf.save(tmp_path / "start", config, start, tokens)
+  c = config_of(folder, PAIRS, "mixture", dict(steps=0, prm__path=str(tmp_path / "start")),
+                head="mixture", heads=3, adapt_rate=.5)
+  train_scorer.train(c, tmp_path / "user")
+  assert "the weights of the heads are multiplied by" in capsys.readouterr().err
+  _, params, _ = weights.load(tmp_path / "user/scorer")
+  tiny.assert_equal_trees(*({**x, "value": x["value"]["w_D1"]} for x in (params, start)))
+  run = build.build(c, learns="prm")
+  read = stored.read(run_file(folder, PAIRS), run.texts)
+  longer = padding.append(run.texts.rollouts([x.prompt for x in read], [x.ids for x in read]), 0)
+  before, after = (np.asarray(_outputs(x, config, longer, None)) for x in (start, params))
+  at = np.arange(len(read)), [len(x.ids) for x in read]
+  gap_NK = before[at][::2, :3] - before[at][1::2, :3]
+  pi_BK, new_BK = (np.exp(x[:, 0, 3:]) / np.exp(x[:, 0, 3:]).sum(axis=1, keepdims=True)
+                   for x in (before, after))
+  want_BK = pi_BK * np.exp(-.5 * soft(-gap_NK).sum(axis=0))
+  np.testing.assert_allclose(new_BK, want_BK / want_BK.sum(axis=1, keepdims=True), rtol=1e-3)
+  np.testing.assert_allclose(after[..., :3], before[..., :3], atol=1e-5)
+  assert abs(new_BK - pi_BK).max() > .01

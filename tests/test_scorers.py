@@ -478,7 +478,8 @@ ARMS = dict(pf_ppo="scores_BE", hero="scores_BE", par="scores_BE", lsc="scores_B
             pure="step_scores_BT", clip_delta="step_scores_BT", rsbs="step_scores_BT",
             prof="step_scores_BT", rm_ens="scores_BE", herding="scores_BE",
             brme="scores_BE score_spreads_BE",
-            reasonflux="step_scores_BT scores_BE")
+            reasonflux="step_scores_BT scores_BE") | {
+                "fin_prm:rl": "step_scores_BT scores_BE", "prlcoder:rl": "step_scores_BT"}
 MODELS = dict(lsc=2, rm_ens=5, herding=5, brme=5)  # Others: one.
 
 
@@ -500,7 +501,7 @@ def written_for_chains(tmp_path_factory):
 
 @pytest.mark.parametrize("key", ARMS)
 def test_configs_of_papers_take_a_trained_scorer(key, trained):
-  c = load.load_config(f"papers/{key}:scorer-smoke")
+  c = load.load_config(f"papers/{key if ':' in key else key + ':scorer'}-smoke")
   assert len(c.scorers) == MODELS.get(key, 1)
   for part in c.scorers.values(): part.path = trained + "/spread" * (key == "brme")
   run = build.build(c)

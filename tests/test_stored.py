@@ -20,7 +20,7 @@ def run():
   c.prompts.per_step, c.rollouts.per_prompt = 2, 3
   return types.SimpleNamespace(
       sizes=run_lib.sizes_of(c),
-      passes=types.SimpleNamespace(seed=0, labels="soft", asked_scorer=None),
+      passes=types.SimpleNamespace(seed=0, labels="soft", asked_scorer=None), update_prm=None,
       texts=build_prompts.texts_of(c, tokenizer.characters("0123456789Mm+-*=;#")))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from configs.papers import implicit_prm
 from rlx import build
-from rlx.build import load, methods as build_methods
+from rlx.build import load, methods as build_methods, options as options_lib
 from rlx.core import records, rng
 from rlx.evals import best_of_n
 from rlx.io import curves, metrics as io_metrics, weights
@@ -237,6 +237,89 @@ def test_labels_of_steps_by_a_panel_of_judges_and_by_consensus(implicit, tmp_pat
   assert list(got.values()) == [tuple(moved[0])]
 
 
+def test_labels_are_means_of_values_and_verdicts(implicit, tmp_path):
+  """A quarter of what the checker of chains says; null where one of both is unknown."""
+  workdir, *_ = implicit
+  rows = [json.loads(line) for line in (workdir / "rollouts.jsonl").read_text().splitlines()][:8]
+  rows = [row for row in rows if row["completion"].count(";") > 1]
+  values = [[None if (i, j) == (1, 0) else .5 for j in range(row["completion"].count(";") + 1)]
+            for i, row in enumerate(rows)]
+  (path := tmp_path / "rows.jsonl").write_text("".join(
+      json.dumps(row | dict(values=v)) + "\n" for row, v in zip(rows, values)))
+  run, found = data_of(config_of(
+      train_scorer__rollouts=str(path), train_scorer__held_out=str(path),
+      train_scorer__labels="soft", train_scorer__labelled_by="mean",
+      train_scorer__judged_share=.25, verifier__steps="chain.steps"), tmp_path)
+  prompts = run.prompts.by_id([row["group"] for row in rows])
+  want = [(row["completion"], tuple(.75 * .5 + .25 * ok for ok in chain.steps(p, row["completion"])))
+          for i, (p, row) in enumerate(zip(prompts, rows)) if i != 1]
+  assert [(x.row["completion"], x.labels) for x in found] == want
+  assert len({y for _, ys in want for y in ys}) == 2
+
+
+def test_lines_of_right_completions_are_changed_and_labelled_by_the_verifier(tmp_path):
+  c = load.load_config("papers/prlcoder:smoke")
+  c.prompts.options.size = 64
+  run = build.build(c, learns="prm")
+  questions = run.prompts.first(4)
+  right = [chain.answer.state(p) for p in questions]
+  rows = [dict(question=p.text, completion=text, verdict=v, group=p.id)
+          for p, text in zip(questions, right) for v in (1, 0)]
+  run.close()
+  (path := tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+  c.train_scorer.rollouts = c.train_scorer.held_out = str(path)
+  run, found = data_of(c, tmp_path)
+  assert len(found) == 4 * (1 + c.train_scorer.mutate.copies)  # Of the right rows alone.
+  kinds = []
+  for i, x in enumerate(found):
+    p, state, text = questions[i // 5], right[i // 5], x.row["completion"]
+    if i % 5 == 0:
+      assert text == state and set(x.labels) == {1} and x.ids[-1] == run.texts.tokenizer.end_id
+      continue
+    # The copy ends with the changed line; the whole is right if all of its steps are.
+    lines, (*before, last) = state.replace(";", ";\n").split("\n"), x.labels
+    kept, rest = "".join(lines[:len(before)]), "".join(lines[len(before) + 1:])
+    assert set(before) <= {1} and text.startswith(kept) and x.ids[-1] != run.texts.tokenizer.end_id
+    assert text != kept + lines[len(before)] and text[len(kept):].rstrip(";").count(";") == 0
+    assert last == (chain.step_share(p, text + rest) == 1)
+    kinds.append(last)
+  assert kinds.count(0) > 8
+  assert [x.row["completion"] for x in data_of(c, tmp_path)[1]] == [
+      x.row["completion"] for x in found]
+
+
+def test_leaves_of_a_tree_begin_as_a_completion_does(implicit, tmp_path):
+  workdir, *_ = implicit
+  lines = (workdir / "rollouts.jsonl").read_text().splitlines()[:8]
+  (path := tmp_path / "rows.jsonl").write_text("\n".join(lines) + "\n")
+  c = config_of(train_scorer__rollouts=str(path), train_scorer__held_out=str(path),
+                train_scorer__labels="outcome", train_scorer__tree=True,
+                train_scorer__loss=dict(name="reward_model.bradley_terry"))
+  run, found = data_of(c, tmp_path)
+  rows = [json.loads(line) for line in (tmp_path / "tree.jsonl").read_text().splitlines()]
+  trunks = stored.read(path, run.texts)
+  assert len(rows) == len(found) == 2 * 8
+  prompts = run.prompts.by_id([row["group"] for row in rows])
+  columns = run.texts.step_columns([x.ids for x in trunks])
+  for i, (row, x) in enumerate(zip(rows, found)):
+    trunk, n = trunks[i // 2], row["begun"]
+    assert row["group"] == trunk.group and x.labels == (row["verdict"],)
+    assert n - 1 in columns[i // 2][:-1] and x.ids[:n] == trunk.ids[:n]
+    assert row["verdict"] == chain.answer(prompts[i], row["completion"])
+    assert row["begun"] == rows[i - i % 2]["begun"] and len(x.ids) <= 18
+  assert len({row["begun"] for row in rows}) > 1  # Where they part is drawn.
+  assert len({row["completion"] for row in rows}) > 8
+
+
+def data_of(c, workdir):
+  """(run, the completions that it trains on) of a config whose rows are stored."""
+  run = build.build(c, learns="prm")
+  found, _ = train_scorer.data(run, run.init(), workdir, options_lib.read_options(
+      train_scorer.Options, c, mutate=build_methods.bind_mutation(c)))
+  run.close()
+  return run, found
+
+
 @pytest.mark.parametrize("changes, message", [
     (dict(train_scorer__reference="{}"),
      "train_scorer.reference='{}': None without train_scorer.labels"),
@@ -244,6 +327,11 @@ def test_labels_of_steps_by_a_panel_of_judges_and_by_consensus(implicit, tmp_pat
      "verifier.steps=None: a verifier of steps, such as judge.steps, with train_scorer.labelled"),
     (dict(train_scorer__labels="outcome", train_scorer__labelled_by="consensus"),
      "train_scorer.labelled_by='consensus': rollouts with train_scorer.labels='outcome'"),
+    (dict(train_scorer__labels="relative", train_scorer__labelled_by="mutations"),
+     "train_scorer.labelled_by='mutations': rollouts with train_scorer.labels='relative'"),
+    (dict(train_scorer__labels="hard", train_scorer__labelled_by="mutations",
+          train_scorer__mutate=dict(name="mutations.swap_lines", copies=1)),
+     "train_scorer.mutate.name='mutations.swap_lines': "),
     (dict(train_scorer__labels="outcome", train_scorer__add_outcome=True),
      "train_scorer.add_outcome=True: False with train_scorer.labels='outcome'"),
     (dict(train_scorer__labels="outcome", train_scorer__curate=dict(name="preferences.keep_best")),

@@ -3,16 +3,21 @@
 reads the prompt; from a few pairs of a user the router learns which heads are theirs.
 
   rlx train_scorer papers/micro train_scorer.rollouts=PAIRS.jsonl workdir=DIR
+  rlx train_scorer papers/micro:adapted prm.path=DIR/scorer workdir=USER \\
+      train_scorer.rollouts=PAIRS_OF_A_USER.jsonl
   rlx train_scorer papers/micro:smoke workdir=DIR
 
-`reward_model.adapt_routing` of rlx.losses is the second stage: the weights of the heads from the
-scores of a user's pairs.
+The second command is the second stage of the paper: of the model of the first one it changes the
+weights of the heads alone, to those of the user whose pairs it reads (`adapt_routing`), and writes
+a model of this user, USER/scorer, which a run reads as any other scorer.
 
-Letters beside the values: P stated in the paper, O our choice. Differences from the paper: the
-adapted weights are for loops of one's own; a run reads the router's.
+Letters beside the values: P stated in the paper, O our choice. Differences from the paper: all
+prompts of a user have their weights changed by the same factors; the paper's second stage updates a
+router that also reads a text about the user.
 
 Confidence in the formula: low.
 """
+from rlx.configs import base
 from rlx.configs.papers import implicit_prm
 
 CLAIMS = (
@@ -22,8 +27,10 @@ CLAIMS = (
 
 
 def get_config(arg=""):
-  c = implicit_prm.get_config(arg)
+  kind, size = base.variant(arg, ("mixture", "adapted"))
+  c = implicit_prm.get_config(size)
   c.train_scorer.labels = "outcome"                                         # P
   c.train_scorer.head, c.train_scorer.heads = "mixture", 4                  # P, O how many
   c.train_scorer.loss = dict(name="reward_model.mixture")                   # P
+  if kind == "adapted": c.steps, c.train_scorer.adapt_rate = 0, 1.0         # O: the posterior
   return c

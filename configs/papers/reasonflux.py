@@ -4,30 +4,48 @@
 
   rlx train papers/reasonflux workdir=DIR
   rlx train papers/reasonflux:smoke workdir=DIR
-  rlx train_scorer papers/implicit_prm workdir=PRM train_scorer.labels=soft \\
-      train_scorer.add_outcome=true
+  rlx train_scorer papers/reasonflux:prm workdir=PRM
   rlx train papers/reasonflux:scorer workdir=DIR scorers.trained.path=PRM/scorer
 
 The variant :scorer takes the scores of steps, at their ends, and of the whole trajectory, at its
 end, from one trained model, such as that of the third command; both as probabilities. The PRM's
-score is their sum.
+score is their sum. :prm trains this model: a judge labels the steps, thoughts too, by whether they
+agree with the final answer, are right, and follow from what precedes them, and the label of a step
+is the mean of the three; the label of a trajectory is its verdict.
 
 Letters beside the values: C taken from the released code (Gen-Verse/ReasonFlux), O our choice.
 
-Differences from the paper: its labels of steps are those of a thought, by its agreement with the
-final answer and by a judge, and its labels of trajectories are those of a template; here both are
-what the rows have, or Monte Carlo values and verdicts. That both parts of the score weigh the same
-is ours. Without :scorer this config uses the exact checker's scores of steps alone.
+Differences from the paper: it measures agreement and coherence by embeddings, and joins the three
+by a softmax; its labels of trajectories are shares of right answers that follow a template of the
+trajectory. That both parts of the score weigh the same is ours. Without a variant this config uses
+the exact checker's scores of steps alone.
 
 Confidence in the formula: medium.
 """
 from rlx.configs import base, quickstart
+from rlx.configs.papers import aurora, implicit_prm
 
 CLAIMS = ("the blend does better than GRPO with verdicts alone",)
 
 
+TASKS = dict(
+    agreement="Which steps of a solution agree with the final answer and what is said beside it?",
+    quality="Which steps of a solution hold no mistake in a calculation or a conclusion?",
+    coherence="Which steps of a solution follow from the steps before them?")
+
+
 def get_config(arg=""):
-  kind, size = base.variant(arg, base.SCORED)
+  kind, size = base.variant(arg, (*base.SCORED, "prm"))
+  if kind == "prm":
+    c = implicit_prm.get_config(size)
+    base.use_judge(c)
+    c.verifier.judges = {name: dict(template=aurora.TEMPLATE.format(task=task), thoughts=True)
+                         for name, task in TASKS.items()}               # P, O texts
+    c.verifier.judges.panel = dict(of=tuple(TASKS), vote="mean")        # O
+    c.verifier.steps = "judge.steps/panel"
+    c.train_scorer.labels, c.train_scorer.labelled_by = "soft", "verifier"
+    c.train_scorer.add_outcome = True                                   # O
+    return c
   c = quickstart.grpo(size)
   c.rewards = dict(
       outcome=dict(name="outcome.verdict", coef=0.25),     # C

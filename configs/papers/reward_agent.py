@@ -7,7 +7,7 @@ results of the checks that are chosen for the prompt.
   rlx train papers/reward_agent:scorer scorers.trained.path=SCORER workdir=DIR
 
 r = lambda r_RM + sum_j w_j a_j over the checks of the prompt. A row with a column `items`
-(prompts.columns.meta=items) names its own checks with their weights, others have those of the base.
+names its own checks with their weights, others have those of the base.
 A language model chooses them by `rlx write base task=choose rows=FILE to=CHOSEN` with
 verifier.judge.url=URL verifier.judge.model=NAME. The variant :scorer takes r_RM from a trained
 model with a head, such as <workdir>/scorer of `rlx train_scorer`.

@@ -100,7 +100,9 @@ NOT_CHECKED = {
     "a toy environment would assume what texts and their similarity say": (
         "ref_align", "rlvrr", "sem_cos", "srm_pairs"),
     "a toy environment would assume what a judge or its documents know": (
-        "agent_rrm", "med_prm", "rlbff", "tango", "trm"),
+        "agent_rrm", "fin_prm", "med_prm", "rlbff", "tango", "trm"),
+    "a toy environment would assume how often the majority of a teacher is right": (
+        "distill_rewards",),
     "a toy environment would assume how much of a draft a policy copies": ("igrpo",)}
 
 

@@ -144,6 +144,27 @@ def bind_curation(c: keys.Config) -> resolve.UserFunction | None:
   return resolve.bind("evals", c.train_scorer.curate, "train_scorer.curate", n_given=2)
 
 
+def bind_mutation(c: keys.Config) -> resolve.UserFunction:
+  """The function of train_scorer.mutate: (line, text, random) -> line or None.
+
+  Raises:
+    ValueError: as `resolve.bind`.
+  """
+  spec = {name: x for name, x in c.train_scorer.mutate.items() if name != "copies"}
+  return resolve.bind("evals", spec, "train_scorer.mutate", n_given=3)
+
+
+def bind_auxiliary(c: keys.Config) -> resolve.UserFunction | None:
+  """The function of train_scorer.auxiliary, a loss of pairs; None: there is none.
+
+  Raises:
+    ValueError: as `resolve.bind`.
+  """
+  spec = {name: x for name, x in c.train_scorer.auxiliary.items() if name != "coef"}
+  if spec["name"] is None: return None
+  return resolve.bind("losses", spec, "train_scorer.auxiliary")
+
+
 def _anneal(c: keys.Config) -> methods_lib.Anneal:
   fn = None if c.rollouts.anneal.name is None else resolve.bind(
       "rollouts", c.rollouts.anneal, "rollouts.anneal", n_given=2)

@@ -226,6 +226,7 @@ def choose_splits(c: keys.Config, learns: str) -> tuple[str, ...]:
   """The splits of prompts that are sampled, see `build`; stored completions need none."""
   if not learns: return ("eval",)
   is_stored = (c.train_scorer.rollouts is not None and c.train_scorer.held_out is not None
+               and not c.train_scorer.tree
                and (c.train_scorer.labels not in step_labels.KINDS
                     or scored_sets.split_name(c.train_scorer.rollouts, scored_sets.OF_STEPS)))
   return () if learns == "prm" and is_stored else ("train", "eval")

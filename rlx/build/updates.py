@@ -69,9 +69,10 @@ def update_prm_of(c: keys.Config, methods: methods_lib.Methods, learner: learner
                   ) -> update_prm.UpdatePrm | update_prm.UpdatePrmHead:
   """The update of a config's PRM: implicit, or with a head."""
   if c.train_scorer.labels:
-    loss = resolve.bind("losses", c.train_scorer.loss, "train_scorer.loss")
-    return update_prm.UpdatePrmHead(learner, loss, c.train_scorer.balanced, asked,
-                                    c.train_scorer.margins)
+    part = c.train_scorer
+    return update_prm.UpdatePrmHead(
+        learner, resolve.bind("losses", part.loss, "train_scorer.loss"), part.balanced, asked,
+        part.margins, build_methods.bind_auxiliary(c), part.auxiliary.coef)
   return update_prm.UpdatePrm(methods.prm, learner, order=c.prm.order, snapshot=c.prm.snapshot,
                               uses_own_pass=uses_own_pass(c, methods),
                               starts_equal=c.prm.path is None or c.prm.reference == "self",

@@ -201,7 +201,8 @@ def _check_episodes(c: keys.Config, methods: methods_lib.Methods) -> None:
   if c.environment.name is not None:
     _require_off(c, f"with environment.name={c.environment.name!r}", {
         "rollouts.demonstration.name": None, "rollouts.budget.name": None,
-        "rollouts.rehearsal": 0, "eval.prm_sets": (), "likelihood.separator": None})
+        "rollouts.rehearsal": 0, "eval.prm_sets": (), "likelihood.separator": None,
+        "train_scorer.tree": False})
     if c.train_scorer.labels not in (None, "outcome"):
       _refuse(c, "train_scorer.labels",
               f"None or outcome with environment.name={c.environment.name!r}")
@@ -409,7 +410,7 @@ def _check_steps(c: keys.Config, methods: methods_lib.Methods) -> None:
   """Refuses what needs a text that ends reasoning steps, where there is none."""
   if c.rollouts.step_separator == "":
     _require_off(c, "with rollouts.step_separator='', as it cuts texts, not tokens", {
-        "eval.prm_sets": ()})
+        "eval.prm_sets": (), "train_scorer.tree": False})
     if c.train_scorer.labels in step_labels.OF_STEPS:
       _refuse(c, "train_scorer.labels", "None or outcome with rollouts.step_separator='', as it "
               "cuts texts, not tokens")
@@ -423,13 +424,14 @@ def _check_steps(c: keys.Config, methods: methods_lib.Methods) -> None:
         "train_scorer.balanced": False, "train_scorer.head": "plain", "train_scorer.margins": False,
         "train_scorer.merge_steps": False, "train_scorer.add_outcome": False,
         "train_scorer.labelled_by": "rollouts", "train_scorer.reference": None,
-        "train_scorer.loss.name": "reward_model.bce"})
+        "train_scorer.auxiliary.name": None, "train_scorer.loss.name": "reward_model.bce"})
   _check_head(c)
   if c.rollouts.step_separator is not None: return
   needing = [f"{key}={path!r}" for path, key in verifiers(c).items()
              if not key.startswith(("verifier.scores", "verifier.by_item", "verifier.spans",
                                     "eval.sets."))]
   if is_of_steps: needing.append("train_scorer.labels")
+  if c.train_scorer.tree: needing.append("train_scorer.tree=True")
   needing += [f"rewards.{term}.granularity='step'" for term, spec in c.rewards.items()
               if spec.get("granularity") == "step"]
   needing += methods.find_requiring("step_ends_BT")
@@ -461,6 +463,9 @@ def _check_head(c: keys.Config) -> None:
     losses = dict(spread="gaussian or .uncertain_bradley_terry", mixture="mixture")[part.head]
     _refuse(c, "train_scorer.loss.name", f"reward_model.{losses} with train_scorer.head="
             f"{part.head!r}")
+  if part.adapt_rate is not None and part.head != "mixture":
+    _refuse(c, "train_scorer.adapt_rate", f"None with train_scorer.head={part.head!r}; it is of "
+            "the weights of a mixture's heads")
   if (part.labels == "both") != (part.head == "product"):
     _refuse(c, "train_scorer.head", "product with train_scorer.labels='both', and only then")
   if part.head == "yes_no" and part.labels != "outcome":
@@ -474,6 +479,13 @@ def _check_head(c: keys.Config) -> None:
     _refuse(c, "train_scorer.merge_steps", f"False with train_scorer.labels={part.labels!r}: the "
             "labels of later steps do not depend on earlier ones")
   _check_curation(c)
+  if (auxiliary := build_methods.bind_auxiliary(c)) is not None:
+    if "chosen_ND" not in inspect.signature(auxiliary).parameters:
+      _refuse(c, "train_scorer.auxiliary.name", "a loss of the features of pairs, such as "
+              "reward_model.contrast_pairs")
+    if not compares & {"chosen_N", "chosen_NK"} or part.head == "yes_no":
+      _refuse(c, "train_scorer.auxiliary.name", f"None with {named} and train_scorer.head="
+              f"{part.head!r}; it is added to a loss of pairs, of a model with a head")
   if part.pseudo_labels:
     scorers = build_models.read_scorers(c)
     if part.labels != "both":
@@ -488,8 +500,15 @@ def _check_head(c: keys.Config) -> None:
     _refuse(c, "train_scorer.add_outcome", f"False with train_scorer.labels={part.labels!r}: it is "
             "added to labels of steps")
   if part.labelled_by == "rollouts": return
-  if not is_of_values or part.labels == "relative" and part.labelled_by == "verifier":
+  if not is_of_values or part.labels == "relative" and part.labelled_by in (
+      "verifier", "mutations"):
     _refuse(c, "train_scorer.labelled_by", f"rollouts with train_scorer.labels={part.labels!r}")
+  if part.labelled_by == "mutations":
+    build_methods.bind_mutation(c)
+    if c.verifier.scores and host_fields.is_scorer(c.verifier.scores[0]):
+      _refuse(c, "verifier.scores", "verifiers, the first of which says whether a changed "
+              "completion is right, with train_scorer.labelled_by='mutations'")
+    return
   if c.verifier.steps is None or host_fields.is_scorer(c.verifier.steps):
     _refuse(c, "verifier.steps", "a verifier of steps, such as judge.steps, with "
             f"train_scorer.labelled_by={part.labelled_by!r}")

@@ -419,9 +419,18 @@ Keys = TypedDict("Keys", {
     # answer stands, when the policy itself is the teacher (implicit.hinted).
     "teacher.hint": str | None,
     "teacher.path": str | None,
+    # With head=mixture: after the last step (perhaps steps=0, of a trained prm.path) the router's
+    # weights become those of a user, whose pairs the rows are: a loss of x nats on these takes
+    # adapt_rate x nats off the log-weight of a head. None: they stay those of the prompt alone.
+    "train_scorer.adapt_rate": float | None,
     # Whether the last token of a completion has its verdict as label beside those of steps, which
     # end before EOS: the score of the whole, by the same head.
     "train_scorer.add_outcome": bool,
+    # A further loss of pairs, multiplied by coef and added, such as reward_model.contrast_pairs;
+    # None: there is none.
+    "train_scorer.auxiliary": Function | dict[str, Any],
+    "train_scorer.auxiliary.coef": float,
+    "train_scorer.auxiliary.name": Function | None,
     # whether right and wrong steps have half of the head's loss each
     "train_scorer.balanced": bool,
     # Which pairs of the rows are learned, and which way round, by the scores of verifier.scores:
@@ -434,10 +443,13 @@ Keys = TypedDict("Keys", {
     "train_scorer.head": Literal["plain", "spread", "product", "mixture", "yes_no"],
     "train_scorer.heads": int,
     "train_scorer.held_out": str | None,
+    "train_scorer.judged_share": float,
     # Where labels of steps come from: rollouts, sampled after each step | verifier, that of
     # verifier.steps | consensus, rollouts, without the completions of which verifier.steps names
-    # another first wrong step. Rows that have `values` keep them.
-    "train_scorer.labelled_by": Literal["rollouts", "verifier", "consensus"],
+    # another first wrong step | mean, of rollouts and verifier.steps, which has the share
+    # judged_share | mutations, of right completions a line of which `mutate` changes: the line is
+    # right if the whole is right with it. Rows that have `values` keep them.
+    "train_scorer.labelled_by": Literal["rollouts", "verifier", "consensus", "mean", "mutations"],
     # None: an implicit PRM, trained on verdicts. outcome: a model with a head, which learns the
     # verdict, or the order of the verdicts of a group, at the last token. prefixes: at each token
     # the share of right completions among those of the group that begin so. spans: labels of
@@ -454,6 +466,12 @@ Keys = TypedDict("Keys", {
     "train_scorer.max_sampled": int | None,
     # whether a copy of each completion has two of its steps as one
     "train_scorer.merge_steps": bool,
+    # A function of rlx/evals, (line, text, random) -> another line or None; `copies` of each
+    # right completion have a line changed. Whole completions are right if the first of
+    # verifier.scores, or without one the verifier of their prompt, gives 1.
+    "train_scorer.mutate": Function | dict[str, Any],
+    "train_scorer.mutate.copies": int,
+    "train_scorer.mutate.name": Function,
     "train_scorer.no": str,
     # training prompts to sample where no file is given
     "train_scorer.prompts": int,
@@ -470,6 +488,9 @@ Keys = TypedDict("Keys", {
     "train_scorer.rollouts": str | None,
     # completions sampled after each step for its label
     "train_scorer.step_rollouts": int,
+    # Whether each completion is replaced by step_rollouts others that begin as it does, up to the
+    # end of one of its steps, drawn at random: the leaves of a tree of the prompt.
+    "train_scorer.tree": bool,
     "train_scorer.yes": str,
     # clip range of the value loss; None: off
     "value.clip": float | None,

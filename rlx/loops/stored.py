@@ -45,10 +45,12 @@ from rlx.evals import best_of_n, preferences
 from rlx.io import rows as io_rows
 from rlx.learner import hosts, sharding
 from rlx.loops import prm_sets
+from rlx.models import value
 from rlx.prompts import columns as columns_lib, scored_sets
 from rlx.rewards import step_labels
 from rlx.rollouts import padding, trajectories
-from rlx.stages import host_fields, passes as passes_lib, texts as texts_lib
+from rlx.stages import host_fields, passes as passes_lib, texts as texts_lib, update_prm
+from rlx.verifiers import steps as verifier_steps
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +122,7 @@ def label(path: str | os.PathLike, run: build.Run, state: records.TrainState,
   Raises:
     ValueError: a completion's group is not the id of a training prompt.
   """
-  size, width = run.sizes.rows, run.sizes.prompt_tokens + run.sizes.completion_tokens
+  size = run.sizes.rows
 
   def make(start: int, stop: int) -> list[dict]:
     ends = run.texts.step_columns([x.ids for x in completions[start:stop]])
@@ -147,27 +149,84 @@ def label(path: str | os.PathLike, run: build.Run, state: records.TrainState,
     return rows
 
   def continue_from(starts: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
-    asked = [starts[i % len(starts)] for i in range(size)]
-    begun = [completions[i].ids[:column + 1] for i, column in asked]
-    tokens_PX, length_P = padding.pad_left(
-        [completions[i].prompt + ids for (i, _), ids in zip(asked, begun)], width,
-        run.texts.tokenizer.pad_id)
-    number_P = np.array([rng.number(
-        f"{completions[i].group}/start" if column == _START else f"{i}/{column}")
-                         for i, column in asked], np.uint32)
-    rollouts = hosts.fetch(run.sampling.after_steps.sample(
-        state.join_params("policy"),
-        *sharding.place_rows((tokens_PX, length_P, number_P), run.passes.mesh),
-        rng.key(run.passes.seed, "values")))
-    texts = [run.texts.tokenizer.decode(begun[b // k] + ids)
-             for b, ids in enumerate(padding.completions(rollouts)[:len(starts) * k])]
+    rollouts, ids = _go_on(run, state, k, "values", [
+        (completions[i].prompt, completions[i].ids[:column + 1],
+         f"{completions[i].group}/start" if column == _START else f"{i}/{column}")
+        for i, column in starts])
+    texts = [run.texts.tokenizer.decode(x) for x in ids]
     wins_PG = run.pool.verify(
         [prompts[i] for i, _ in starts for _ in range(k)], texts).reshape(-1, k)
     run.pool.check(run.annotate.max_error_rate)
-    return wins_PG, rollouts.completion_len_B.reshape(-1, k).sum(axis=1)
+    return wins_PG, np.asarray(rollouts.completion_len_B).reshape(-1, k).sum(axis=1)
 
   prompts = _find_prompts(run, completions)
   _complete(path, len(completions), size, make)
+
+
+def branch(path: str | os.PathLike, run: build.Run, state: records.TrainState,
+           completions: list[Completion], k: int) -> None:
+  """Writes k completions in the place of each, which begin as it does up to the end of one of its
+  steps, drawn at random: leaves of a tree, with its group and a verdict of their own.
+
+  A completion of one step gives k new ones of its prompt. Its own tokens count for the first of them.
+  An incomplete file is completed.
+
+  Source: trees of completions, Qiu et al. 2024, arXiv:2402.10184 (its algorithm from memory,
+  unverified). Differs from the paper: a tree has one level of branches, after the prompt; all leaves
+  have labels, there pairs of them.
+
+  Raises:
+    ValueError: as `label`.
+  """
+  prompts = _find_prompts(run, completions)
+
+  def make(start: int, stop: int) -> list[dict]:
+    part = range(start // k, stop // k)
+    ends = run.texts.step_columns([completions[i].ids for i in part])
+    draws = [np.random.default_rng([run.passes.seed, rng.number("branch"), i]) for i in part]
+    at = [int(draw.choice(columns[:-1])) if columns[1:] else _START
+          for draw, columns in zip(draws, ends)]
+    rollouts, ids = _go_on(run, state, k, "branch", [
+        (completions[i].prompt, completions[i].ids[:column + 1], f"{i}/{column}")
+        for i, column in zip(part, at)])
+    most, tokens = run.texts.completion_tokens, run.texts.tokenizer
+    finish = [records.FINISH[int(f)] if len(x) <= most else "length"
+              for x, f in zip(ids, rollouts.finish_B)]
+    texts = [tokens.decode(x[:most]) for x in ids]
+    verdicts = run.pool.verify([prompts[i] for i in part for _ in range(k)], texts)
+    run.pool.check(run.annotate.max_error_rate)
+    return [dict({name: x for name, x in completions[part[b // k]].row.items() if name in (
+        "prompt", "question", "reference")}, group=completions[part[b // k]].group, completion=text,
+                 verdict=_number(v), finish=f, begun=at[b // k] + 1,
+                 sampled=int(n) + (count_sampled_tokens([completions[part[b // k]]]) or 0
+                                   if b % k == 0 else 0))
+            for b, (text, v, f, n) in enumerate(zip(
+                texts, verdicts, finish, rollouts.completion_len_B))]
+
+  _complete(path, len(completions) * k, run.sizes.rows * k, make)
+
+
+def _go_on(run: build.Run, state: records.TrainState, k: int, stream: str,
+           starts: Sequence[tuple[list[int], list[int], str]]
+           ) -> tuple[records.Rollouts, list[list[int]]]:
+  """(what the policy draws, the ids of whole completions) of k completions after each start.
+
+  Args:
+    k: train_scorer.step_rollouts.
+    starts: (ids of the prompt, ids of what has begun, name of the random stream), at most as many
+      as a batch has rows.
+  """
+  asked = [starts[i % len(starts)] for i in range(run.sizes.rows)]
+  tokens_PX, length_P = padding.pad_left(
+      [prompt + begun for prompt, begun, _ in asked],
+      run.sizes.prompt_tokens + run.sizes.completion_tokens, run.texts.tokenizer.pad_id)
+  number_P = np.array([rng.number(name) for *_, name in asked], np.uint32)
+  rollouts = hosts.fetch(run.sampling.after_steps.sample(
+      state.join_params("policy"),
+      *sharding.place_rows((tokens_PX, length_P, number_P), run.passes.mesh),
+      rng.key(run.passes.seed, stream)))
+  drawn = padding.completions(rollouts)[:len(starts) * k]
+  return rollouts, [starts[b // k][1] + ids for b, ids in enumerate(drawn)]
 
 
 def judge(path: str | os.PathLike, run: build.Run, completions: list[Completion],
@@ -199,6 +258,79 @@ def judge(path: str | os.PathLike, run: build.Run, completions: list[Completion]
     return rows
 
   _complete(path, len(completions), run.sizes.rows, make)
+
+
+def mix_judged(completions: list[Completion], share: float) -> list[Completion]:
+  """The Completions whose `values` are means with what `judge` said of each step.
+
+    v_j <- (1 - share) v_j + share judged_j, null if one of them is unknown
+
+  Source: labels of a step as the mean of several views of it, Fin-PRM, Zhou et al. 2025,
+  arXiv:2508.15202 (from memory, unverified). Differs from the paper: nothing known.
+  """
+  def mix(x: Completion) -> list[float | None]:
+    return [None if None in (a, b) else (1 - share) * a + share * b
+            for a, b in zip(x.row["values"], x.row["judged"])]
+  return [dataclasses.replace(x, row=x.row | dict(values=mix(x))) for x in completions]
+
+
+def mutate(path: str | os.PathLike, run: build.Run, completions: list[Completion],
+           change: Callable, copies: int, verifier: str | None) -> None:
+  """Writes right completions with `values` of 1, and copies of them in which one line is changed.
+
+    v of the changed line = 1[the whole completion is right with it],  v of lines before it = 1
+
+  A copy ends with the changed line, as what follows was written for another one. A line is a step,
+  as rollouts.step_separator ends it. Copies without a change, or whose verdict is unknown, have
+  unknown values. An incomplete file is completed.
+
+  Source: Process-Supervised Reinforcement Learning for Code Generation, Ye et al. 2025,
+  arXiv:2502.01715, as its abstract describes it. Differs from the paper: see
+  `evals.mutations.swap_words`.
+
+  Args:
+    change: see train_scorer.mutate.
+    verifier: what gives 1 to a right completion; None: that of its prompt.
+  Raises:
+    ValueError: as `label`.
+  """
+  prompts, each, separator = _find_prompts(run, completions), copies + 1, run.texts.step_separator
+  assert separator is not None
+
+  def alter(i: int) -> tuple[str, str, int] | None:
+    """(the whole text, the text up to the changed line, its index) of the i-th row."""
+    text = completions[i // each].row["completion"]
+    ends = verifier_steps.boundaries(text, separator)
+    draw = np.random.default_rng([run.passes.seed, rng.number("mutate"), i])
+    for j in draw.permutation(len(ends)):
+      start, end = (0, *ends)[j], ends[j]
+      line = text[start:end]
+      if (changed := change(line, text, draw)) is None or changed == line: continue
+      if len(verifier_steps.boundaries(text[:start] + changed, separator)) == j + 1:
+        return text[:start] + changed + text[end:], text[:start] + changed, int(j)
+    return None
+
+  def make(start: int, stop: int) -> list[dict]:
+    found = {i: alter(i) for i in range(start, stop) if i % each}
+    altered = {i: copy for i, copy in found.items() if copy is not None}
+    asked, texts = [prompts[i // each] for i in altered], [whole for whole, *_ in altered.values()]
+    verdicts = (run.pool.verify(asked, texts) if verifier is None else
+                run.outcomes.verifiers.scores(verifier, asked, texts)) if asked else ()
+    run.pool.check(run.annotate.max_error_rate)
+    is_right, rows = dict(zip(altered, verdicts)), []
+    for i in range(start, stop):
+      x = completions[i // each]
+      n = len(verifier_steps.boundaries(x.row["completion"], separator))
+      rows.append(x.row | dict(values=[None if i % each else 1.0] * n))
+      if i not in altered or math.isnan(is_right[i]): continue
+      _, text, j = altered[i]
+      if len(run.texts.tokenizer.encode(text, add_bos=False)) > run.texts.completion_tokens:
+        continue
+      rows[-1] = x.row | dict(completion=text, finish="length", verdict=None, sampled=0, label=None,
+                              values=[1.0] * j + [float(is_right[i] >= 1)])
+    return rows
+
+  _complete(path, len(completions) * each, run.sizes.rows, make)
 
 
 def keep_agreed(completions: list[Completion]) -> list[Completion]:
@@ -395,8 +527,7 @@ def curate(path: str | os.PathLike, run: build.Run, state: records.TrainState,
            ) -> list[Completion]:
   """The Completions of the pairs that `choose` keeps or swaps, by scores.
 
-  The pair of a group is its first completion of the highest verdict and its first of the lowest;
-  a group of one verdict has none. The `margin` of a pair is by how much the scores prefer the
+  The pairs are those of `find_pairs`. The `margin` of a pair is by how much the scores prefer the
   better one, in the mean, where rows have none. Pairs are written as such, and a line on stderr
   says how many were swapped and left out.
 
@@ -404,15 +535,9 @@ def curate(path: str | os.PathLike, run: build.Run, state: records.TrainState,
     names: of frozen scorers, "scorers.NAME", and of verifiers.
     choose: (chosen_NM, rejected_NM) -> keep_N: 1, -1 swaps, 0 leaves out.
   Raises:
-    ValueError: there is no pair, or none is left.
+    ValueError: as `find_pairs`, or no pair is left.
   """
-  known = [x for x in completions if not math.isnan(x.verdict)]
-  ranked = [sorted(group, key=lambda x: -x.verdict) for group in group_completions(known)]
-  groups = [(group[0], next(x for x in group if x.verdict == group[-1].verdict))
-            for group in ranked if group[0].verdict > group[-1].verdict]
-  if not groups:
-    raise ValueError("train_scorer.curate: rows with pairs, two completions of a group of which "
-                     "one has a higher verdict; there is none.")
+  groups = find_pairs(completions, "train_scorer.curate")
   scores_NM = _score(run, state, [x for group in groups for x in group], names)
   chosen_NM, rejected_NM = scores_NM[::2], scores_NM[1::2]
   keep_N = np.asarray(choose(chosen_NM, rejected_NM))
@@ -433,6 +558,36 @@ def curate(path: str | os.PathLike, run: build.Run, state: records.TrainState,
   if not kept: raise ValueError("train_scorer.curate: no pair is left.")
   pathlib.Path(path).write_text("".join(json.dumps(row) + "\n" for row in rows))
   return kept
+
+
+def find_pairs(completions: list[Completion], key: str) -> list[tuple[Completion, Completion]]:
+  """The pair of each group: its first completion of the highest verdict and its first of the lowest;
+  a group of one verdict has none.
+
+  Raises:
+    ValueError: there is no pair; `key` is what needs one.
+  """
+  known = [x for x in completions if not math.isnan(x.verdict)]
+  ranked = [sorted(group, key=lambda x: -x.verdict) for group in group_completions(known)]
+  pairs = [(group[0], next(x for x in group if x.verdict == group[-1].verdict))
+           for group in ranked if group[0].verdict > group[-1].verdict]
+  if not pairs:
+    raise ValueError(f"{key}: rows with pairs, two completions of a group of which one has a "
+                     "higher verdict; there is none.")
+  return pairs
+
+
+def score_heads(run: build.Run, state: records.TrainState,
+                completions: list[Completion]) -> np.ndarray:
+  """heads_NK of the model that learns: what the heads of a mixture give to whole completions."""
+  scores: list[np.ndarray] = []
+  for rows in padding.batches(completions, run.sizes.rows):
+    passes = passes_lib.make_passes(run.passes, state, padding.append(
+        _rollouts(rows, run.texts).rows(), 0))
+    outputs_BTC = passes.outputs("prm", "prm", run.passes.head_parts)
+    heads_BTK = hosts.fetch(value.split_mixture(outputs_BTC)[0])
+    scores += [heads_TK[len(x.ids)] for x, heads_TK in zip(rows, heads_BTK)]
+  return np.stack(scores[:len(completions)])
 
 
 def fill_labels(run: build.Run, state: records.TrainState, completions: list[Completion],
@@ -682,6 +837,9 @@ def batch(groups: list[list[Completion]], step: int, run: build.Run, *, add_outc
       if labels := getattr(x, field): labels_T[columns_J] = labels[:len(columns_J)]
       if add_outcome and x.ids and len(x.ids) - 1 not in columns_J:
         labels_T[len(x.ids) - 1] = x.verdict
+  if isinstance(run.update_prm, update_prm.UpdatePrmHead) and run.update_prm.reads_key:
+    draw = np.random.default_rng([run.passes.seed, rng.number("noise"), step])
+    arrays["noise_B"] = draw.random(len(rows), np.float32)
   if "margin" in groups[0][0].row:
     arrays["margin_B"] = np.array([x.row.get("margin", 0) for x in rows], np.float32)
   return rollouts, verdict_B, arrays

@@ -20,9 +20,11 @@ import inspect
 import math
 import os
 import pathlib
+import sys
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from rlx import build
@@ -32,6 +34,7 @@ from rlx.core.options import key
 from rlx.evals import at_k, prm_metrics
 from rlx.io import curves, hf, hub, report as report_lib, weights
 from rlx.loops import prm_sets, session, stored
+from rlx.losses import reward_model
 from rlx.models import lora
 from rlx.rewards import step_labels
 from rlx.stages import annotate, collect, place, update_prm
@@ -41,6 +44,7 @@ from rlx.stages import annotate, collect, place, update_prm
 class Options:
   """The config values that only this loop needs."""
   labels: str | None = key("train_scorer.labels")
+  tree: bool = key("train_scorer.tree")
   merge_steps: bool = key("train_scorer.merge_steps")
   add_outcome: bool = key("train_scorer.add_outcome")
   pseudo_labels: bool = key("train_scorer.pseudo_labels")
@@ -60,6 +64,10 @@ class Options:
   prm_sets: tuple = key("eval.prm_sets")
   eval_every: int = key("eval.every")
   scores: tuple = key("verifier.scores")
+  adapt_rate: float | None = key("train_scorer.adapt_rate")
+  judged_share: float = key("train_scorer.judged_share")
+  copies: int = key("train_scorer.mutate.copies")
+  mutate: resolve.UserFunction | None = None  # See train_scorer.mutate.
   curate: resolve.UserFunction | None = None  # See train_scorer.curate.
   compares: bool = False  # Whether the loss compares completions of a group.
 
@@ -84,7 +92,9 @@ def train(config: keys.Config, workdir: str | os.PathLike) -> dict[str, Any] | N
 
 def read_options(config: keys.Config, run: build.Run) -> Options:
   """The Options of a config and its Run."""
-  options = options_lib.read_options(Options, config, curate=build_methods.bind_curation(config))
+  options = options_lib.read_options(
+      Options, config, curate=build_methods.bind_curation(config),
+      mutate=build_methods.bind_mutation(config))
   if options.labels is None:
     compares = bool(options.rollouts) and validation.does_prm_compare(config, run.methods)
   else:
@@ -117,6 +127,8 @@ def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, An
       s.clock.lap("eval")
     s.write(metrics)
   if not s.is_done: return None
+  if options.adapt_rate is not None:
+    s.state = adapt(run, s.state, completions, options.adapt_rate)
   evaluation = measure_prm(run, s.state, held_out)
   s.clock.lap("eval")
   if options.labels is not None: save_scorer(run, s, options)
@@ -140,6 +152,32 @@ def describe(completions: Sequence[stored.Completion], trained: int) -> str:
   return (f"{len(completions)} completions"
           + (f", {sampled} tokens sampled for them" if sampled is not None else "")
           + f", {trained} tokens trained on")
+
+
+def adapt(run: build.Run, state: records.TrainState, completions: list[stored.Completion],
+          rate: float) -> records.TrainState:
+  """The state whose mixture of heads has the weights of a user, from their pairs.
+
+    o_{K+k} <- o_{K+k} - rate sum_n softplus(-D_nk),  by the bias of the router's output for head k
+
+  so that the weights of each prompt change as by `reward_model.adapt_routing`.
+
+  Raises:
+    ValueError: as `stored.find_pairs`.
+  """
+  pairs = stored.find_pairs(completions, "train_scorer.adapt_rate")
+  heads_NK = stored.score_heads(run, state, [x for pair in pairs for x in pair])
+  k = heads_NK.shape[1]
+  weight_K = reward_model.adapt_routing(
+      jnp.full(k, 1 / k), jnp.asarray(heads_NK[::2]), jnp.asarray(heads_NK[1::2]),
+      jnp.ones(len(pairs), bool), rate=rate)
+  print("rlx: train_scorer.adapt_rate: the weights of the heads are multiplied by "
+        + ", ".join(f"{k * x:.2g}" for x in weight_K.tolist()) + " and normalised.",
+        file=sys.stderr)
+  head = state.prm["value"]
+  more_C = jnp.pad(jnp.log(jnp.maximum(weight_K, jnp.finfo(jnp.float32).tiny)), (k, 0))
+  b_1 = jax.device_put(head["b_1"] + more_C.astype(head["b_1"].dtype), head["b_1"].sharding)
+  return state.replace(prm={**state.prm, "value": {**head, "b_1": b_1}})
 
 
 def save_scorer(run: build.Run, s: session.Session, options: Options) -> None:
@@ -205,6 +243,11 @@ def _read_training(run: build.Run, state: records.TrainState, workdir: pathlib.P
                   batch=run.sizes.prompts, group=run.sizes.group, stream="rollouts")
   completions = stored.read(rollouts, run.texts)
   _check_rows(completions, rollouts, options)
+  if options.tree:
+    if run.prompts is None:
+      raise ValueError("train_scorer.tree=True: training prompts, whose verifiers judge the leaves.")
+    stored.branch(workdir / "tree.jsonl", run, state, completions, options.step_rollouts)
+    completions = stored.read(workdir / "tree.jsonl", run.texts)
   if options.pseudo_labels:
     completions = stored.fill_labels(run, state, completions, options.scores)
   if options.curate is not None:
@@ -212,6 +255,8 @@ def _read_training(run: build.Run, state: records.TrainState, workdir: pathlib.P
                                 options.curate)
   if options.labels in step_labels.KINDS:
     needed: tuple[str, ...] = ("values", *["start"] * (options.labels == "relative"))
+    if options.labelled_by == "mutations" and any("values" not in x.row for x in completions):
+      completions = _mutate(completions, run, workdir, options)
     if options.labelled_by == "verifier" and any("values" not in x.row for x in completions):
       completions = _judge(completions, run, workdir, options)
       needed = needed[1:]
@@ -223,6 +268,9 @@ def _read_training(run: build.Run, state: records.TrainState, workdir: pathlib.P
       stored.label(path, run, state, completions, options.step_rollouts,
                    with_start="start" in needed)
       completions = stored.read(path, run.texts)
+    if options.labelled_by == "mean":
+      completions = stored.mix_judged(_judge(completions, run, workdir, options),
+                                      options.judged_share)
     if options.labelled_by == "consensus":
       completions = stored.keep_agreed(_judge(completions, run, workdir, options))
       if not completions:
@@ -249,6 +297,19 @@ def _judge(completions: list[stored.Completion], run: build.Run, workdir: pathli
                      "whose steps verifier.steps judges.")
   path = workdir / "judged.jsonl"
   stored.judge(path, run, completions, options.verifier)
+  return stored.read(path, run.texts)
+
+
+def _mutate(completions: list[stored.Completion], run: build.Run, workdir: pathlib.Path,
+            options: Options) -> list[stored.Completion]:
+  """The right completions and their copies with a line changed, kept in the workdir."""
+  right = [x for x in completions if x.verdict >= 1]
+  if run.prompts is None or not right:
+    raise ValueError(f"train_scorer.labelled_by='mutations': rows of training prompts with the "
+                     f"verdict 1, whose lines are changed; there are {len(right)} such rows.")
+  path, verifier = workdir / "mutated.jsonl", (*options.scores, None)[0]
+  assert options.mutate is not None
+  stored.mutate(path, run, right, options.mutate, options.copies, verifier)
   return stored.read(path, run.texts)
 
 

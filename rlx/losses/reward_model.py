@@ -366,6 +366,45 @@ def uncertain_bradley_terry(chosen_N: Array, rejected_N: Array, chosen_spread_N:
 
 
 @method
+def contrast_pairs(chosen_ND: Array, rejected_ND: Array, key: Array, valid_N: Array, *,
+                   temperature: ranges.Positive = 0.05,
+                   dropout: Annotated[float, ranges.Range(0, 0.99)] = 0.1) -> records.Weighted:
+  """Contrastive learning of the differences of pairs in the features of the reward model.
+
+    l_n = -log exp(cos(u_n, v_n) / temperature) / sum_m exp(cos(u_n, v_m) / temperature)
+
+  with u and v = h drawn twice with dropout, h = x_chosen - x_rejected, and m over all valid pairs.
+
+  Source: SimCSE, Gao et al. 2021, arXiv:2104.08821, on the differences of pairs as in Secrets of
+  RLHF, Wang et al. 2024, arXiv:2401.06080 (from memory, unverified). Differs from the papers: the
+  dropout is that of h alone, there of all layers; with microbatches m is over the pairs of one.
+
+  Args:
+    chosen_ND, rejected_ND: features of the better and the worse completion, differentiable.
+    key: of jax.random, of both dropouts.
+    valid_N: bool.
+    temperature: that of SimCSE.
+    dropout: probability that a number of h is 0 in u, and likewise in v.
+  Returns:
+    Weighted over pairs.
+  Example:
+    >>> far_ND = jnp.eye(2)
+    >>> reward_model.contrast_pairs(far_ND, 0 * far_ND, jax.random.key(0), jnp.ones(2, bool),
+    ...                             temperature=1., dropout=0.).mean().round(2)
+    Array(0.31, dtype=float32)
+  """
+  gap_ND = chosen_ND - rejected_ND
+  def draw(key: Array) -> Array:
+    kept_ND = jax.random.bernoulli(key, 1 - dropout, gap_ND.shape)
+    x_ND = jnp.where(kept_ND, gap_ND, 0)
+    return x_ND / jnp.maximum(masked.root(jnp.sum(x_ND**2, axis=1, keepdims=True)), 1e-6)
+  cosine_NN = jnp.einsum("ND,MD->NM", *map(draw, jax.random.split(key)))
+  is_read_NN = valid_N[None] | jnp.eye(len(valid_N), dtype=bool)
+  z_NN = jnp.where(is_read_NN, cosine_NN / temperature, -jnp.inf)
+  return aggregate.mean(jax.nn.logsumexp(z_NN, axis=1) - jnp.diagonal(z_NN), valid_N)
+
+
+@method
 def mixture(chosen_NK: Array, rejected_NK: Array, routing_NK: Array,
             valid_N: Array) -> records.Weighted:
   """Bradley-Terry of one of K heads, which a router of the prompt draws.

@@ -76,9 +76,16 @@ def split_mixture(outputs_BTC):
   return outputs_BTC[..., :k], jax.nn.softmax(outputs_BTC[:, :1, k:], axis=2)
 
 
-@transformer.exact_products
 def outputs(params, config, tokens_BS, positions_BS, valid_BS, *, completion_width, plan=None):
-  """What a head gives of the state before each completion token, its C numbers.
+  """outputs_BTC of `outputs_and_features`; args as there."""
+  return outputs_and_features(params, config, tokens_BS, positions_BS, valid_BS,
+                              completion_width=completion_width, plan=plan)[0]
+
+
+@transformer.exact_products
+def outputs_and_features(params, config, tokens_BS, positions_BS, valid_BS, *, completion_width,
+                         plan=None):
+  """What a head gives of the state before each completion token, its C numbers, and the state.
 
   Args:
     params: from `init`.
@@ -86,13 +93,15 @@ def outputs(params, config, tokens_BS, positions_BS, valid_BS, *, completion_wid
     completion_width: T; the completions are the last T of the S columns.
     plan: see `logps.logps`.
   Returns:
-    outputs_BTC: float32, 0 on padding.
+    outputs_BTC and features_BTD, the hidden states that the head reads: float32, 0 on padding.
   """
   hidden_BTD, _, mask_BT, spread = logps.compute_hidden(
       params, config, tokens_BS, positions_BS, valid_BS, completion_width, plan)
   head = params["value"]
   wide = jnp.promote_types(config.dtype, jnp.float32)
-  return jnp.stack([spread(masked.where_valid(
-      jnp.einsum("BTD,D->BT", hidden_BTD.astype(wide), w_D) + b, mask_BT))
-                    for w_D, b in zip(head["w_D1"].astype(wide).T, head["b_1"].astype(wide))],
-                   axis=2)
+  features_BTD = hidden_BTD.astype(wide)
+  outputs_BTC = jnp.stack([spread(masked.where_valid(
+      jnp.einsum("BTD,D->BT", features_BTD, w_D) + b, mask_BT))
+                           for w_D, b in zip(head["w_D1"].astype(wide).T,
+                                             head["b_1"].astype(wide))], axis=2)
+  return outputs_BTC, spread(masked.where_valid(features_BTD, mask_BT[..., None]))

@@ -18,6 +18,8 @@ prompt is the text that the model reads.
   id          ref:K or tied:K in the subset Ties of RewardBench 2
   answer      the reference, for judges that read one
   paraphrase  rows with the same value are wordings of one pair
+  contrast    rows with the same value are similar prompts; the `rejected` of each are the `chosen`
+              of the others, which fit these and not it (2309.16155)
   kl          of the policy that wrote the completions from the one it started from, in nats
   chosen_model, rejected_model, models   who wrote the completions
 """
@@ -59,6 +61,7 @@ class Rated:
   subset: str = ""
   models: tuple[str, ...] = ()
   paraphrase: str | None = None
+  contrast: str | None = None
   kl: float | None = None
 
 
@@ -116,7 +119,8 @@ def _read_row(row: dict, where: str) -> Rated:
           where, text, messages=messages, answer=answers[0] if answers else "", meta=meta,
           answers=answers if len(answers) > 1 else ()),
       subset=str(row.get("subset", in_id[1] if in_id else "")),
-      paraphrase=str(row["paraphrase"]) if "paraphrase" in row else None, **fields)
+      paraphrase=str(row["paraphrase"]) if "paraphrase" in row else None,
+      contrast=str(row["contrast"]) if "contrast" in row else None, **fields)
 
 
 def _read_pair(row: dict, where: str) -> dict[str, Any]:

@@ -22,7 +22,14 @@ from rlx.models import logps, packing, transformer, value as value_model
 def outputs(params: records.Params, config: transformer.DecoderConfig, rollouts: records.Rollouts,
             plan: packing.Plan | None) -> jax.Array:
   """outputs_BTC of a PRM with a head, see models/value.py."""
-  return value_model.outputs(
+  return outputs_and_features(params, config, rollouts, plan)[0]
+
+
+def outputs_and_features(params: records.Params, config: transformer.DecoderConfig,
+                         rollouts: records.Rollouts,
+                         plan: packing.Plan | None) -> tuple[jax.Array, jax.Array]:
+  """(outputs_BTC, features_BTD) of a PRM with a head, see models/value.py."""
+  return value_model.outputs_and_features(
       params, config, rollouts.tokens_BS, rollouts.positions_BS, rollouts.valid_BS,
       completion_width=rollouts.sampler_logps_BT.shape[1], plan=plan)
 
@@ -67,12 +74,11 @@ def compile_values(config: transformer.DecoderConfig, parts: int, shards: int,
 
 
 @functools.cache
-def compile_spreads(config: transformer.DecoderConfig, parts: int,
+def compile_outputs(config: transformer.DecoderConfig, parts: int,
                     shards: int) -> jax.stages.Wrapped:
-  """The compiled function (params, rollouts, plan) -> sigma_BT of a head spread."""
+  """The compiled function (params, rollouts, plan) -> `outputs`."""
   return jax.jit(lambda params, rollouts, plan: learner_step.map_microbatches(
-      lambda batch: value_model.spreads(outputs(params, config, *batch)), (rollouts, plan), parts,
-      shards))
+      lambda batch: outputs(params, config, *batch), (rollouts, plan), parts, shards))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -241,10 +247,13 @@ class Passes:
 
   def token_spreads(self, name: str, appended: "Passes") -> jax.Array:
     """sigma_BT of a scorer with the head spread, in units of h_t; a pass of its own."""
-    o, config = self.options, self.options.models[name]
-    fn = compile_spreads(config, o.parts, o.shards)
-    return fn(self.state.join_params(name), appended.rollouts,
-              appended.plan(config, o.parts))[:, 1:]
+    return value_model.spreads(appended.outputs(name, name, self.options.parts)[:, 1:])
+
+  def outputs(self, name: str, model: str, parts: int) -> jax.Array:
+    """outputs_BTC of the TrainState's parameters `name`, see models/value.py."""
+    o, config = self.options, self.options.models[model]
+    return compile_outputs(config, parts, o.shards)(
+        self.state.join_params(name), self.rollouts, self.plan(config, parts))
 
   def yes_no_scores(self, name: str, rows: records.Rollouts) -> jax.Array:
     """scores_B of a scorer: the probability of yes against no, after a question (rows, numpy)."""

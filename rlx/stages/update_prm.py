@@ -13,7 +13,7 @@ from rlx.models import logps, value
 from rlx.stages import learner as learner_lib, passes as passes_lib, place
 
 # Arguments of losses of a head that compare the completions of a group.
-COMPARED = frozenset(("chosen_N", "chosen_NK", "scores_PG"))
+COMPARED = frozenset(("chosen_N", "chosen_NK", "chosen_ND", "scores_PG"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,18 +105,22 @@ class UpdatePrmHead:
   A loss is of scores and labels (labels_N); of pairs (chosen_N): all of a group's completions, each
   with one label, of which one has a higher label; or of lists (scores_PG), a group each. The margin
   of a pair is the difference of its values of margin_B, where the batch has them. The strength is
-  the margin, or else the difference of the labels.
+  the margin, or else the difference of the labels. Losses of pairs may also read the features of
+  both completions, the hidden states that the head reads, and a random `key`.
 
   Attributes:
     balanced: whether both classes of labels have half of the weight, in each minibatch.
     asked: the question and its answers, of a model whose score is their log-odds; None: a head.
     margins: whether a loss with margins gets those of the pairs.
+    auxiliary: a further loss of the same pairs, which is multiplied by auxiliary_coef and added.
   """
   learner: learner_lib.Learner
   loss: resolve.UserFunction
   balanced: bool
   asked: passes_lib.Scorer | None = None
   margins: bool = False
+  auxiliary: resolve.UserFunction | None = None
+  auxiliary_coef: float = 0.0
 
   def __call__(self, state: records.TrainState,
                placed: place.Placed) -> tuple[records.TrainState, place.Placed, dict]:
@@ -130,6 +134,12 @@ class UpdatePrmHead:
     """The jitted optimizer step, see `learner.step.make`."""
     return self.learner.make(self._loss, lambda params, part: self.learner.add_whole(
         params, part, self._weigh, None))
+
+  @property
+  def reads_key(self) -> bool:
+    """Whether a loss draws random numbers, for which the batch needs the column noise_B."""
+    return any(loss is not None and "key" in inspect.signature(loss).parameters
+               for loss in (self.loss, self.auxiliary))
 
   def _labels(self, batch: records.Batch) -> jax.Array:
     """labels_BT, or of a head for two probabilities labels_BTC."""
@@ -148,7 +158,12 @@ class UpdatePrmHead:
     columns = self._read(params, part)
     taken = set(inspect.signature(self.loss).parameters)
     if "scores_PG" in taken: return self._order(columns["scores"], part.batch), {}, None
-    if taken & {"chosen_N", "chosen_NK"}: return self._compare(columns, taken, part.batch), {}, None
+    if taken & COMPARED:
+      loss = self._compare(self.loss, columns, part.batch)
+      if self.auxiliary is None: return loss, {}, None
+      more = self._compare(self.auxiliary, columns, part.batch)  # Of the same weight, the pairs.
+      return loss.replace(total=loss.total + self.auxiliary_coef * more.total), dict(
+          auxiliary=more), None
     labels_N = self._labels(part.batch).ravel()
     given = dict(scores_N=columns["outputs" if self.learner.config.score_head == "product" else
                                   "scores"].ravel(), labels_N=labels_N,
@@ -164,8 +179,10 @@ class UpdatePrmHead:
     if self.asked is not None:
       return dict(scores=logps.log_odds(params, config, part.rollouts, self.asked.answer_ids,
                                         part.plan))
-    outputs_BTC = passes_lib.outputs(params, config, part.rollouts, part.plan)
-    columns = dict(scores=value.combine(config, outputs_BTC)[:, 1:], outputs=outputs_BTC[:, 1:])
+    outputs_BTC, features_BTD = passes_lib.outputs_and_features(params, config, part.rollouts,
+                                                                part.plan)
+    columns = dict(scores=value.combine(config, outputs_BTC)[:, 1:], outputs=outputs_BTC[:, 1:],
+                   features=features_BTD[:, 1:])  # XLA leaves out what no loss reads.
     if config.score_head == "spread": columns["spreads"] = value.spreads(outputs_BTC)[:, 1:]
     if config.score_head == "mixture":
       heads_BTK, routing_B1K = value.split_mixture(outputs_BTC)
@@ -188,9 +205,10 @@ class UpdatePrmHead:
     known_B = jnp.any(known_BT, axis=1)
     return x_B, jnp.where(known_B, label_B, jnp.nan), known_B
 
-  def _compare(self, columns: dict[str, jax.Array], taken: set[str],
+  def _compare(self, loss: resolve.UserFunction, columns: dict[str, jax.Array],
                batch: records.Batch) -> records.Weighted:
-    """The loss of all pairs of a group's completions."""
+    """A loss of all pairs of a group's completions."""
+    taken = set(inspect.signature(loss).parameters)
     def pair(x_B: jax.Array) -> tuple[jax.Array, jax.Array]:
       """x of the better and of the worse completion, over all pairs of rows of a group."""
       x_PG = x_B.reshape(-1, batch.group, *x_B.shape[1:])
@@ -201,7 +219,8 @@ class UpdatePrmHead:
     better_N, worse_N = pair(label_B)
     gap_N = better_N - worse_N
     given = dict(valid_N=gap_N > 0)  # NaN is no pair.
-    for end, name in (("N", "scores"), ("spread_N", "spreads"), ("NK", "heads")):
+    for end, name in (("N", "scores"), ("spread_N", "spreads"), ("NK", "heads"),
+                      ("ND", "features")):
       if f"chosen_{end}" in taken:
         picked_B = self._pick(columns[name], batch)[0]
         given[f"chosen_{end}"], given[f"rejected_{end}"] = pair(picked_B)
@@ -213,4 +232,6 @@ class UpdatePrmHead:
     if "margin_N" in taken and self.margins and margin_N is not None: given["margin_N"] = margin_N
     if "strength_N" in taken:
       given["strength_N"] = jnp.nan_to_num(gap_N if margin_N is None else margin_N)
-    return self.loss(**given)
+    if "key" in taken:
+      given["key"] = jax.random.key(jax.lax.bitcast_convert_type(batch.noise_B[0], jnp.uint32))
+    return loss(**given)

@@ -173,7 +173,26 @@ def measure_pairs(judge: measuring.Judge, rows: Sequence[rated.Rated],
   names = [x.paraphrase for x in rows]
   if any(names): metrics["consistency/paraphrases"] = _measure_consistency(
       by_row(_winner(p_N)), np.array([str(n) if n else f"row {i}" for i, n in enumerate(names)]))
+  if scores and any(x.contrast for x in rows): metrics |= _measure_contrast(rows, scores)
   return metrics
+
+
+def _measure_contrast(rows: Sequence[rated.Rated], scores: Sequence[np.ndarray]) -> Metrics:
+  """{"contrast/NAME"}: `reward_model.contrast` of the sets of rows with the same `contrast`."""
+  sets: dict[str, list[int]] = {}
+  for i, x in enumerate(rows):
+    if x.contrast: sets.setdefault(x.contrast, []).append(i)
+  size = max(map(len, sets.values()))
+  score_NKK = np.full((len(sets), size, size), np.nan)
+  for score_KK, places in zip(score_NKK, sets.values()):
+    for a, b in itertools.product(range(len(places)), repeat=2):
+      given = dict(zip(rows[places[a]].texts, scores[places[a]]))
+      score_KK[a, b] = given.get(rows[places[b]].texts[0], np.nan)
+  def measure_sets(chosen: np.ndarray) -> dict[str, float]:
+    return reward_model.contrast(score_NKK[chosen])
+  return {f"contrast/{name}": accuracy.bootstrap(
+      functools.partial(_get_score, measure_sets, name), len(sets), resamples=_RESAMPLES)
+          for name in ("response", "instruction", "both")}
 
 
 _RESAMPLES = 200  # Of biases, each of which takes as long as the rows are many.

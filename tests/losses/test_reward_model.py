@@ -78,6 +78,25 @@ def test_means_with_spreads_and_mixtures():
   np.testing.assert_allclose([got.total, got.weight], [want, 2], rtol=1e-6)
 
 
+def test_differences_of_pairs_are_told_apart():
+  """Differences (3, 4), (0, 2) and a pair that does not count; then with dropout by its masks."""
+  chosen_ND, rejected_ND = np.array([[4., 4.], [1., 2.], [nan, 1.]]), np.array([[1., 0.], [1., 0.],
+                                                                               [0., nan]])
+  got = reward_model.contrast_pairs(chosen_ND, rejected_ND, jax.random.key(0), VALID,
+                                    temperature=.5, dropout=0.)
+  np.testing.assert_allclose([got.total, got.weight], [2 * np.log(1 + np.exp((.8 - 1) / .5)), 2],
+                             rtol=1e-5)
+  draw, key, valid_N = np.random.default_rng(0), jax.random.key(3), np.ones(4, bool)
+  x_ND = draw.normal(size=(4, 8)).astype(np.float32)
+  u_ND, v_ND = (np.where(jax.random.bernoulli(k, .5, x_ND.shape), x_ND, 0)
+                for k in jax.random.split(key))
+  u_ND, v_ND = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (u_ND, v_ND))
+  z_NN = np.einsum("ND,MD->NM", u_ND, v_ND) / .05
+  got = reward_model.contrast_pairs(x_ND, np.zeros_like(x_ND), key, valid_N, dropout=.5)
+  want = np.log(np.exp(z_NN).sum(axis=1)) - np.diag(z_NN)
+  np.testing.assert_allclose(got.total, want.sum(), rtol=1e-4)
+
+
 def test_a_router_is_adapted_to_a_user():
   """pi .5 .25 .25; the last pair does not count."""
   heads = [np.array([[2., 0., 1.], [1., 0., 0.], [nan] * 3]), np.array([[0., 1., 1.], [0.] * 3,
