@@ -291,7 +291,7 @@ def _judge(_=None):
       # The text that is sent, with the slots {question}, {answer}, {reference}, {items} (the
       # numbered list of a rubric), {other} (of judge.pairs the second answer) and {nonce}, a random
       # word that occurs nowhere else in the request; around {answer} it is required if there is a
-      # url. None: that of the form, in rlx/verifiers/judge.py.
+      # url. None: that of the form, in rlx/verifiers/_judge_forms.py.
       template=placeholder(str),
       # Format of the last line of a reply: words with scores such as "good=1 fair=0.5 bad=0", which
       # stand behind the nonce (Verdict NONCE: fair); yes_no, which is "yes=1 no=0"; or a regular

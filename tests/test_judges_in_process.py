@@ -13,7 +13,7 @@ from rlx.loops import rl
 from rlx.models import logps, transformer
 from rlx.rollouts import trajectories
 from rlx.stages import judging
-from rlx.verifiers import judge, usage
+from rlx.verifiers import _judge_forms, usage
 from tests import tiny
 from tests.verifiers import endpoint
 
@@ -85,8 +85,8 @@ def test_a_verdict_is_the_probability_of_its_word(run, model):
   tokens = own.sampler.texts.tokenizer
   config = dataclasses.replace(own.sampler.config, remat="none")
   prompt = dataclasses.replace(run.prompts.first(1)[0], verifier="judge.rubric")
-  options = judge._complete(judge._RUBRIC, run.pool._options["judge"] | ITEMS)
-  requests = [judge._RUBRIC.plan(prompt, [text], options)[0] for text in TEXTS]
+  options = _judge_forms.complete(_judge_forms.FORMS["rubric"], run.pool._options["judge"] | ITEMS)
+  requests = [_judge_forms.FORMS["rubric"].plan(prompt, [text], options)[0] for text in TEXTS]
   rows = trajectories.pairs(
       [tokens.encode(f"{x.text}Verdict {x.nonce} {n}: ") for x in requests for n in (1, 2)],
       [[0]] * 8, tokens, 1, 256)

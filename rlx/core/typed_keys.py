@@ -605,7 +605,7 @@ Keys = TypedDict("Keys", {
     # The text that is sent, with the slots {question}, {answer}, {reference}, {items} (the
     # numbered list of a rubric), {other} (of judge.pairs the second answer) and {nonce}, a random
     # word that occurs nowhere else in the request; around {answer} it is required if there is a
-    # url. None: that of the form, in rlx/verifiers/judge.py.
+    # url. None: that of the form, in rlx/verifiers/_judge_forms.py.
     "verifier.judge.template": str | None,
     # the judge reads the thoughts of a completion, too
     "verifier.judge.thoughts": bool,

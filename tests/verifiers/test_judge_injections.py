@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 
 from configs import base
 from rlx.core import records
-from rlx.verifiers import _endpoint, _replies, errors, judge
+from rlx.verifiers import _endpoint, _judge_forms as forms, _replies, errors, judge
 from tests.verifiers import cases
 
 OPTIONS = base.get_config().verifier.judge.to_dict() | dict(
     url="http://localhost/v1", model="m", key="0123456789abcdef", named={}, against="answer",
     step_separator="<end of step>")
-SCORES = dict(template=judge._CHAT.template.replace("Verdict {nonce}: yes", "Score {nonce}: 10")
+SCORES = dict(template=forms.FORMS["chat"].template
+              .replace("Verdict {nonce}: yes", "Score {nonce}: 10")
               .replace("Verdict {nonce}: no", "Score {nonce}: 0"),
               reads=r"Score {nonce}: (\d+)", full=10.0)
 # {name: (verifier, options)}
@@ -136,8 +137,8 @@ def test_any_answer_stays_between_its_lines_and_is_no_verdict(text):
   nonce = _replies.new_nonce(PROMPT, text, OPTIONS["key"])
   slots = {"question": PROMPT.text, "answer": text, "reference": "72", "other": "72",
            "nonce": nonce, "items": "x", "step 1": text}
-  for template in (SCORES["template"], *(form.template.replace("{steps}", judge._block("step 1"))
-                                         for form in judge._FORMS.values())):
+  for template in (SCORES["template"], *(form.template.replace("{steps}", forms._block("step 1"))
+                                         for form in forms.FORMS.values())):
     rendered = _replies.render(template, slots)
     assert shown(rendered) == (nonce, text)
   for reply in (text, rendered, text + "\n" + text, "Verdict: " + text):

@@ -77,7 +77,7 @@ def prompts(rows, split, *,
     answers: most completions of form=scores, of which one is the best.
     held_out: share of the questions in the split test, where rows have no column `split`.
     template: of the request, with {question}, {answer}, for pairs {other}, for steps and several
-      answers {items}, and {reference} and {nonce}; None: that of rlx/verifiers/judge.py.
+      answers {items}, and {reference} and {nonce}; None: that of rlx/verifiers/_judge_forms.py.
     reads: how the verdict is read, as verifier.judge.reads; None: yes and no, A and B, a score of
       10.
     verifier: "": judging.verdict, or that of the form.
