@@ -130,6 +130,31 @@ def test_a_refined_completion_is_a_demonstration():
 def writes(text): return f"Item {endpoint.nonce_of(text)} 5: It is short."
 
 
+def says_nothing(text): return f"I will not, {text[:1]}."
+
+
+def stops_at_b(text):
+  if "\nb\n" in text: raise KeyboardInterrupt
+  return writes(text)
+
+
+def test_rows_survive_an_interruption_and_a_judge_that_says_nothing_ends_the_command(
+    tmp_path, monkeypatch):
+  monkeypatch.setattr(write, "_AT_ONCE", 1)
+  (tmp_path / "rows.jsonl").write_text('{"question": "a"}\n{"question": "b"}\n')
+  def run(function):
+    call, _ = cli.parse("write", "base", "task=rubric", f"rows={tmp_path}/rows.jsonl",
+                        f"to={tmp_path}/made.jsonl",
+                        f"verifier.judge.function={__name__}:{function}")
+    call()
+  with pytest.raises(KeyboardInterrupt): run("stops_at_b")
+  assert [json.loads(x)["question"] for x in (tmp_path / "made.jsonl").open()] == ["a"]
+  with pytest.raises(RuntimeError, match=r"no row of 1 questions; 1 unknown: it states no item$"):
+    run("says_nothing")
+  run("writes")
+  assert len((tmp_path / "made.jsonl").read_text().splitlines()) == 2
+
+
 def test_the_command(tmp_path, capsys):
   (tmp_path / "rows.jsonl").write_text("".join(
       json.dumps(dict(question=q)) + "\n" for q in "ab"))

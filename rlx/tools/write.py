@@ -32,6 +32,7 @@ from rlx.prompts import columns as columns_lib
 from rlx.tools import writing
 from rlx.verifiers import items as items_lib, judge
 
+_AT_ONCE = 256  # Questions whose rows are written together.
 _SOURCE = "written_from"  # Column that says from which question a row was made.
 
 
@@ -46,6 +47,7 @@ def main(config: keys.Config, *, task: str = "", rows: Any = None, to: str = "",
     share: see `writing.Task`.
   Raises:
     ValueError: one line that says what is missing or cannot be read.
+    RuntimeError: no reply could be read, of any question.
   """
   if task not in writing.TASKS:
     raise ValueError(f"task={task!r}: one of {', '.join(writing.TASKS)}.")
@@ -61,14 +63,18 @@ def main(config: keys.Config, *, task: str = "", rows: Any = None, to: str = "",
   done = {row[_SOURCE] for row in io_rows.rows(str(path))} if path.exists() else set()
   graded = io_rows.rows(completions, None, "completions") if completions else ()
   questions = [q for q in read([*io_rows.rows(rows, None, "rows"), *graded]) if q.text not in done]
-  made = writing.write(writing.TASKS[task](share=most), questions, options)
-  counts = collections.Counter(
-      x.reason if isinstance(x, records.Dropped) else "written" for x in made)
+  counts = collections.Counter[str]()
   path.parent.mkdir(parents=True, exist_ok=True)
-  with path.open("a", encoding="utf-8") as f:
-    for question, x in zip(questions, made):
-      if isinstance(x, records.Dropped): continue
-      f.write(json.dumps({**x, _SOURCE: question.text}) + "\n")
+  for start in range(0, len(questions), _AT_ONCE):  # What is written survives an interruption.
+    part = questions[start:start + _AT_ONCE]
+    made = writing.write(writing.TASKS[task](share=most), part, options)
+    counts.update(x.reason if isinstance(x, records.Dropped) else "written" for x in made)
+    with path.open("a", encoding="utf-8") as f:
+      f.writelines(json.dumps({**x, _SOURCE: question.text}) + "\n"
+                   for question, x in zip(part, made) if not isinstance(x, records.Dropped))
+  if counts and all(reason.startswith(writing.UNKNOWN) for reason in counts):
+    (reason, n), *_ = counts.most_common()
+    raise RuntimeError(f"{path}: no row of {len(questions)} questions; {n} {reason}")
   print(f"{path}: {counts['written']} rows of {len(questions)} questions" + "".join(
       f"\n  {n} {reason}" for reason, n in counts.most_common() if reason != "written"))
   return dict(counts)
