@@ -93,8 +93,9 @@ def test_leaves_and_log_probs_by_enumeration(eos):
 
 def test_the_reference_of_the_kl_moves_after_every_second_step():
   tree, verify = TREES[False], verify_by(np.random.default_rng(1).uniform(size=(P, V**T)))
+  start = table(tree)  # It is kept, so that it is not computed within a trace.
   environment = lambda key: tabular.Environment(
-      verify, lambda x: dict(logit=x[0, 0, 0]), start=table(tree))
+      verify, lambda x: dict(logit=x[0, 0, 0]), start=start)
   fixed, synced = (tabular.train(reinforce(kl__coef=1.0, kl__sync_every=every), tree, environment,
                                  seeds=(0,), steps=3, lr=1.0)[0]["logit"][0] for every in (0, 2))
   np.testing.assert_array_equal(synced[:3], fixed[:3])
