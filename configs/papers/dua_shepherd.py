@@ -9,7 +9,7 @@ still leads to the answer; the score is the probability of both.
   rlx train papers/rsbs:scorer scorers.trained.path=DIR/scorer workdir=RL
 
 A row has the first wrong step, as people label it, the values of steps by rollouts, or both
-(rlx/loops/stored.py):
+(rlx/loops/stored_rows.py):
 
   {"question": "...", "completion": "STEP\\nSTEP", "verdict": 0, "label": 1, "values": [1, 0]}
 

@@ -6,7 +6,7 @@ sampling, and is used on other tasks.
   rlx train_scorer papers/fover:smoke workdir=DIR
 
 A row of the file has the checker's labels of its steps in the column `values`, 1 for a right step
-and 0 for a wrong one (rlx/loops/stored.py):
+and 0 for a wrong one (rlx/loops/stored_rows.py):
 
   {"question": "...", "completion": "STEP\\nSTEP", "verdict": 0, "values": [1, 0]}
 

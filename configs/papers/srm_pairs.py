@@ -6,7 +6,7 @@ from texts of which the natural language is left out or not.
   rlx train_scorer papers/srm_pairs:smoke workdir=DIR
 
 A row of the file is a problem with the steps so far, and two next steps. What the model may read is
-decided by the texts, with or without the sentences around the formulas (rlx/loops/stored.py):
+decided by the texts, with or without the sentences around the formulas (rlx/loops/stored_rows.py):
 
   {"question": "Tom has 3 + 4 pens.\\n3 + 4 = 7", "chosen": "7 - 2 = 5", "rejected": "7 + 2 = 9"}
 

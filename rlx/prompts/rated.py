@@ -11,7 +11,7 @@ columns of RewardBench (arXiv:2403.13787), RewardBench 2 (2506.01937), the prefe
 it, and ProcessBench (2412.06559). A completion is a text, or a chat that ends with it; the prompt
 may then be left out. The kind `gold` may have `completion` with a single number, of which those
 with the same `group`, by default the same prompt, belong together. `verdict` may stand for `gold`;
-in rows of stored completions (loops/stored.py), which have both `completion` and `prompt`, the
+in rows of stored completions (loops/stored_rows.py), which have both `completion` and `prompt`, the
 prompt is the text that the model reads.
 
   subset      of what part of a set a row is; ProcessBench has it in the `id`, as gsm8k-12
