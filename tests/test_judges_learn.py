@@ -1,4 +1,4 @@
-"""Judges that learn beside the policy: their rewards, their updates, resume, and what is refused."""
+"""Judges that learn beside the policy: their rewards and updates, and resuming."""
 import jax
 import jax.numpy as jnp
 import numpy as np

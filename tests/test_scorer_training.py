@@ -153,7 +153,8 @@ def test_a_loss_of_the_features_of_pairs_is_added(folder):
   o_BC, x_BD = (np.asarray(x)[at] for x in jax.jit(
       passes.outputs_and_features, static_argnums=1)(state.prm, config, longer, None))
   w_D1 = np.asarray(state.prm["value"]["w_D1"])
-  np.testing.assert_allclose(o_BC, x_BD @ w_D1 + np.asarray(state.prm["value"]["b_1"]), rtol=1e-4, atol=1e-4)
+  np.testing.assert_allclose(o_BC, x_BD @ w_D1 + np.asarray(state.prm["value"]["b_1"]),
+                             rtol=1e-4, atol=1e-4)
   label_B = columns["labels_BT"][np.arange(len(x_BD)), np.maximum(at[1] - 1, 0)]
   pairs = [(i, i + 1) for i in range(0, len(label_B), 4)]
   assert all(label_B[i] == 1 and label_B[j] == 0 for i, j in pairs)

@@ -29,7 +29,8 @@ CLAIMS = (
 
 TASKS = dict(
     quality="Which steps of a solution are sound, clear and of use for the answer?",
-    facts="Which steps of a solution agree with all facts that the question and the reference name?")
+    facts="Which steps of a solution agree with all facts that the question and the "
+          "reference name?")
 
 
 def get_config(arg=""):

@@ -11,7 +11,8 @@ and 0 for a wrong one (rlx/loops/stored_rows.py):
   {"question": "...", "completion": "STEP\\nSTEP", "verdict": 0, "values": [1, 0]}
 
 Where no file is named, completions of the policy are sampled, and the base's exact checker of steps
-labels them. Without such a checker, rows without the column get Monte Carlo labels. The score of a completion is that of its worst step (`min` of `rlx evaluate`).
+labels them. Without such a checker, rows without the column get Monte Carlo labels. The score of a
+completion is that of its worst step (`min` of `rlx evaluate`).
 
 Letters beside the values: C taken from the released code (psunlpgroup/FoVer), the worst step; O our
 choice. Differences from the paper: it fine-tunes the model to say `correct` or `incorrect` of each

@@ -1,4 +1,4 @@
-"""Process-Supervised Reinforcement Learning for Code Generation (arXiv:2502.01715), called PRLCoder:
+"""Process-Supervised Reinforcement Learning for Code Generation (arXiv:2502.01715), PRLCoder:
 lines of right programs are changed, and running the programs with them says which lines are right;
 a PRM learns these labels of lines, and PPO rewards each line by its score.
 
@@ -24,7 +24,8 @@ Confidence in the formula: low.
 from rlx.configs import base, quickstart
 from rlx.configs.papers import implicit_prm
 
-CLAIMS = ("rewards of lines are better than those of outcomes alone, above all on complex programs",)
+CLAIMS = (
+    "rewards of lines are better than those of outcomes alone, above all on complex programs",)
 
 
 def get_config(arg=""):

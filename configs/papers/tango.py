@@ -1,22 +1,22 @@
 """RL Tango: Reinforcing Generator and Verifier Together for Language Reasoning (arXiv:2505.15034).
 A second language model, the verifier, reads each solution of the policy, reasons, and states a
 verdict on every step and one on the whole. Its verdicts on the steps reward the policy beside the
-exact verdict on the answer. The verifier learns in the same steps, by RL: the reward of a reply is 1
-if its verdict on the whole is that of the exact verifier, so that it needs no labels of steps.
+exact verdict on the answer. The verifier learns in the same steps, by RL: the reward of a reply is
+1 if its verdict on the whole is that of the exact verifier, so that it needs no labels of steps.
 
-  rlx train papers/tango base=gsm8k model.path=MODEL verifier.judges.verifier.model=VERIFIER \
-      workdir=DIR
-  rlx train papers/tango:frozen base=gsm8k model.path=MODEL verifier.judges.verifier.model=VERIFIER \
-      workdir=DIR
+  rlx train papers/tango base=gsm8k model.path=MODEL workdir=DIR \
+      verifier.judges.verifier.model=VERIFIER
+  rlx train papers/tango:frozen base=gsm8k model.path=MODEL workdir=DIR \
+      verifier.judges.verifier.model=VERIFIER
 
-VERIFIER is a chat model, the same as MODEL or another one, such as one that `rlx sft` has taught the
-form of a verdict (papers/gen_rm). The variant :frozen does not train it, the paper's rival.
+VERIFIER is a chat model, the same as MODEL or another one, such as one that `rlx sft` has taught
+the form of a verdict (papers/gen_rm). The variant :frozen does not train it, the paper's rival.
 
 Letters beside the values: P stated in the paper, as its summary describes it, O our choice.
-Differences from the paper, whose code is not published: it trains the verifier alone first, and then
-less often than the policy; here both learn in every step. There a malformed reply costs more than a
-wrong verdict; here both get 0. The policy reads the first of the replies to a request. The advantage
-of a step is that of process supervision in GRPO.
+Differences from the paper, whose code is not published: it trains the verifier alone first, and
+then less often than the policy; here both learn in every step. There a malformed reply costs more
+than a wrong verdict; here both get 0. The policy reads the first of the replies to a request. The
+advantage of a step is that of process supervision in GRPO.
 
 Confidence in the formula: low.
 """

@@ -5,9 +5,9 @@ a reward model learns are leaves of a tree of completions that share what they b
   rlx train_scorer papers/tree_rm:chain workdir=DIR
   rlx train_scorer papers/tree_rm:smoke workdir=DIR
 
-The policy samples completions of a prompt, and eight that go on from one of the steps of each, drawn
-at random: leaves of which a right one is better than a wrong one. The variant :chain compares the
-completions that are sampled alone, the paper's rival.
+The policy samples completions of a prompt, and eight that go on from one of the steps of each,
+drawn at random: leaves of which a right one is better than a wrong one. The variant :chain compares
+the completions that are sampled alone, the paper's rival.
 
 Letters beside the values: P stated in the paper, as its summaries describe it, O our choice.
 Differences from the paper: verdicts say which of two leaves is better, there people or a language

@@ -5,7 +5,8 @@ from typing import Any
 import jax
 
 from rlx.build import (
-    judges as build_judges, keys, methods as build_methods, options as options_lib, plan as plan_lib, validation)
+    judges as build_judges, keys, methods as build_methods, options as options_lib,
+    plan as plan_lib, validation)
 from rlx.core import resolve, rng
 from rlx.io import tokenizer as tokenizer_io
 from rlx.learner import optimizer

@@ -133,12 +133,12 @@ def branch(path: str | os.PathLike, run: build.Run, state: records.TrainState,
   """Writes k completions in the place of each, which begin as it does up to the end of one of its
   steps, drawn at random: leaves of a tree, with its group and a verdict of their own.
 
-  A completion of one step gives k new ones of its prompt. Its own tokens count for the first of them.
-  An incomplete file is completed.
+  A completion of one step gives k new ones of its prompt. Its own tokens count for the first of
+  them. An incomplete file is completed.
 
   Source: trees of completions, Qiu et al. 2024, arXiv:2402.10184 (its algorithm from memory,
-  unverified). Differs from the paper: a tree has one level of branches, after the prompt; all leaves
-  have labels, there pairs of them.
+  unverified). Differs from the paper: a tree has one level of branches, after the prompt; all
+  leaves have labels, there pairs of them.
 
   Raises:
     ValueError: as `label`.
@@ -361,8 +361,9 @@ def curate(path: str | os.PathLike, run: build.Run, state: records.TrainState,
 
 
 def find_pairs(completions: list[Completion], key: str) -> list[tuple[Completion, Completion]]:
-  """The pair of each group: its first completion of the highest verdict and its first of the lowest;
-  a group of one verdict has none.
+  """The pair of each group: its first completion of the highest verdict and its first of the lowest.
+
+  A group of one verdict has none.
 
   Raises:
     ValueError: there is no pair; `key` is what needs one.

@@ -245,7 +245,8 @@ def _read_training(run: build.Run, state: records.TrainState, workdir: pathlib.P
   _check_rows(completions, rollouts, options)
   if options.tree:
     if run.prompts is None:
-      raise ValueError("train_scorer.tree=True: training prompts, whose verifiers judge the leaves.")
+      raise ValueError("train_scorer.tree=True: training prompts, whose verifiers judge the "
+                       "leaves.")
     stored.branch(workdir / "tree.jsonl", run, state, completions, options.step_rollouts)
     completions = stored.read(workdir / "tree.jsonl", run.texts)
   if options.pseudo_labels:

@@ -1,8 +1,8 @@
 """Published sets of scored completions, for `train_scorer.rollouts=NAME` or `NAME:SOURCE`.
 
-A reader turns a row of the published shape into rows of rlx/loops/stored_rows.py, or says why it cannot
-be used. SOURCE is a file, or hf:OWNER/NAME:CONFIG:SPLIT, with rows of that shape; without it the
-set comes from the hub. NAME/ASPECT reads the ratings of another aspect.
+A reader turns a row of the published shape into rows of rlx/loops/stored_rows.py, or says why it
+cannot be used. SOURCE is a file, or hf:OWNER/NAME:CONFIG:SPLIT, with rows of that shape; without it
+the set comes from the hub. NAME/ASPECT reads the ratings of another aspect.
 """
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import difflib

@@ -4,7 +4,8 @@ Each producer runs at most once per step, before the batch is placed on devices,
 method reads its field (core/fields.py). The loop passes these resources: `tokenizer`,
 `rollouts` (numpy), `prompts` and `texts` (one per row), `group_prompts` (one per group),
 `verify` and `verify_lists` ((path of the verifier, prompts, texts) -> for each row a verdict
-or a list of verdicts), `collect_replies` (judge_replies.py), `greedy_outcome` ((prompts) -> verdicts of greedy completions),
+or a list of verdicts), `collect_replies` (judge_replies.py), `greedy_outcome` ((prompts) ->
+verdicts of greedy completions),
 `answer_ids` and `hinted_ids` ({prompt id: token ids}).
 """
 import bisect

@@ -4,9 +4,9 @@ noisy signs of whether it is wrong, as many of whether it repairs, the means of 
 before, the difficulty of the prompt and the position. Labels are those of eight rollouts after each
 step.
 
-Two linear PRMs learn these labels: those of single steps and, as in the config, also those of a copy
-in which two steps, drawn at random, are one, whose label is that of the later. The measure is how
-often a step that repairs the one before scores above one that does not, of new solutions (AUC).
+Two linear PRMs learn these labels: those of single steps and, as in the config, also those of a
+copy in which two steps, drawn at random, are one, whose label is that of the later. The measure is
+how often a step that repairs the one before scores above one that does not, of new solutions (AUC).
 """
 import jax
 import jax.numpy as jnp

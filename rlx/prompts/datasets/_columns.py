@@ -21,7 +21,7 @@ def prompts(name, rows, split, *, question="question", answer="answer",
     verifier: a verifier (<module>.<function> or <package.module>:<function>), or the column
       that names it.
     meta: columns that are copied to the prompts' meta, such as the difficulty. `items`, the parts
-      of a verdict (rlx/verifiers/items.py), and `reference` (embedding.py) are where a row has them.
+      of a verdict (rlx/verifiers/items.py), and `reference` (embedding.py) are if a row has them.
     tools: column of tools that the chat template describes.
     max_tokens: column of the most tokens of a completion, at most rollouts.max_tokens; a row
       without a value has that.

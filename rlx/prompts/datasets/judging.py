@@ -10,7 +10,7 @@
                verdict, and a head that reads it may learn which one is better (`critiques` of
                rlx/prompts/scored_sets.py).
 
-A row of the file is a completion, as rlx stores them (loops/stored_rows.py, completions.jsonl of a run):
+A row of the file is a completion, as rlx stores them (loops/stored_rows.py, completions.jsonl):
 
   {"question": "4M7=", "completion": "7#7", "verdict": 1.0}
 
