@@ -251,7 +251,8 @@ def test_labels_are_means_of_values_and_verdicts(implicit, tmp_path):
       train_scorer__labels="soft", train_scorer__labelled_by="mean",
       train_scorer__judged_share=.25, verifier__steps="chain.steps"), tmp_path)
   prompts = run.prompts.by_id([row["group"] for row in rows])
-  want = [(row["completion"], tuple(.75 * .5 + .25 * ok for ok in chain.steps(p, row["completion"])))
+  want = [(row["completion"], tuple(
+      .75 * .5 + .25 * ok for ok in chain.steps(p, row["completion"])))
           for i, (p, row) in enumerate(zip(prompts, rows)) if i != 1]
   assert [(x.row["completion"], x.labels) for x in found] == want
   assert len({y for _, ys in want for y in ys}) == 2

@@ -20,8 +20,8 @@ from rlx.losses import reward_model
 from rlx.rewards import step_labels
 
 CLAIM = 1
-MEASURE = ("share of steps that repair a wrong one which score above steps that do not: with pairs of "
-           "steps as one minus single steps alone")
+MEASURE = ("share of steps that repair a wrong one which score above steps that do not: with pairs "
+           "of steps as one minus single steps alone")
 MARGIN, RATE = 0.05, 1.0
 FIRST = ("not recorded", "this is the first version, which is underpowered")
 SOLUTIONS, STEPS, ROLLOUTS = 512, 6, 8

@@ -17,8 +17,8 @@ from configs.papers import tree_rm
 from experiments.claims.environments import learn, preferences as environment, tabular
 from rlx.core import resolve
 
-MEASURE = ("gold score of the best of 16 by the reward model, in standard deviations: pairs of trees "
-           "minus pairs of completions sampled alone")
+MEASURE = ("gold score of the best of 16 by the reward model, in standard deviations: pairs of "
+           "trees minus pairs of completions sampled alone")
 MARGIN, RATE = 0.05, 0.01
 FIRST = ("opposite", None)
 TREES, LEAVES, VOCAB, LENGTH, NEW, OF = 25, 8, 12, 6, 500, 16
