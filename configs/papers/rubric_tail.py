@@ -7,7 +7,7 @@ these are what a policy exploits.
   rlx write base task=contrast rows=RUBRICS completions=GRADED to=REFINED \
       verifier.judge.url=URL verifier.judge.model=NAME
   rlx train papers/rubric_tail:judge base=gsm8k prompts.source=REFINED prompts.dataset=jsonl \
-      prompts.columns.meta=items model.path=MODEL verifier.judge.url=URL verifier.judge.model=NAME
+      model.path=MODEL verifier.judge.url=URL verifier.judge.model=NAME
   rlx train papers/rubric_tail workdir=DIR
   rlx train papers/rubric_tail:smoke workdir=DIR
 

@@ -203,8 +203,9 @@ def filled(scores_BE: Array, learn_B: Array, *, index: ranges.Whole = 0, known: 
     >>> outcome.filled(scores_BE, jnp.ones(2, bool))
     Array([0.2, 0.6], dtype=float32)
   """
-  if (last := max(index, known, otherwise)) >= (n := scores_BE.shape[1]):
-    raise ValueError(f"there is no score {last}: verifier.scores names {n}, from 0.")
+  for key, i in dict(index=index, known=known, otherwise=otherwise).items():
+    if i >= (n := scores_BE.shape[1]):
+      raise ValueError(f"{key}={i}: below {n}, as verifier.scores names {n}.")
   return jnp.where(scores_BE[:, known] > 0.5, scores_BE[:, index], scores_BE[:, otherwise])
 
 

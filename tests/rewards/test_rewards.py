@@ -54,7 +54,7 @@ def test_filled():
   np.testing.assert_allclose(outcome.filled(scores_BE, valid_B), [.2, .6, 0], rtol=1e-6)
   np.testing.assert_allclose(outcome.filled(scores_BE, valid_B, index=3, known=2, otherwise=1),
                              [.9, .9, 0], rtol=1e-6)
-  with pytest.raises(ValueError, match="there is no score 4: verifier.scores names 4"):
+  with pytest.raises(ValueError, match="otherwise=4: below 4, as verifier.scores names 4"):
     outcome.filled(scores_BE, valid_B, otherwise=4)
 
 
