@@ -746,6 +746,9 @@ def declared():
       # Whether the last token of a completion has its verdict as label beside those of steps, which
       # end before EOS: the score of the whole, by the same head.
       add_outcome=False,
+      # Of the verdict that is learned, with labels=outcome or add_outcome, the share that the mean
+      # of verifier.scores (verifiers, and scorers of kind probability) has in its place.
+      scored_share=Option(0.0, ranges.SHARE),
       # Where labels of steps come from: rollouts, sampled after each step | verifier, that of
       # verifier.steps | consensus, rollouts, without the completions of which verifier.steps names
       # another first wrong step | mean, of rollouts and verifier.steps, which has the share

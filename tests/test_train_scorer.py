@@ -258,6 +258,36 @@ def test_labels_are_means_of_values_and_verdicts(implicit, tmp_path):
   assert len({y for _, ys in want for y in ys}) == 2
 
 
+def test_the_label_of_the_whole_is_a_mean_of_verdict_and_scores(implicit, tmp_path):
+  """papers/fin_prm: half of it is the share of known facts, of the toy that of right steps."""
+  workdir, *_ = implicit
+  rows = [json.loads(line) for line in (workdir / "rollouts.jsonl").read_text().splitlines()][:8]
+  rows = [row | dict(values=[.5] * (row["completion"].count(";") + 1)) for row in rows]
+  rows[0]["verdict"] = None
+  (path := tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+  c = load.load_config("papers/fin_prm:smoke")
+  c.prompts.options.size, c.train_scorer.labelled_by = 256, "rollouts"
+  c.train_scorer.rollouts = c.train_scorer.held_out = str(path)
+  for _ in range(2):  # The second time the scores are read.
+    run, found = data_of(c, tmp_path)
+    share = [chain.step_share(p, row["completion"]) for p, row in zip(
+        run.prompts.by_id([row["group"] for row in rows]), rows)]
+    assert [x.row["completion"] for x in found] == [row["completion"] for row in rows]
+    np.testing.assert_allclose([x.verdict for x in found], [
+        np.nan if y["verdict"] is None else .5 * y["verdict"] + .5 * s
+        for y, s in zip(rows, share)])
+  assert len({*share}) > 2 and len({x.verdict for x in found[1:]}) > 2
+  kept = [json.loads(line) for line in (tmp_path / "scored.jsonl").read_text().splitlines()]
+  assert [(row["scores"], row["verdict"]) for row in kept] == [
+      ([s], row["verdict"]) for s, row in zip(share, rows)]
+  c.verifier.scores, c.train_scorer.scored_share = ("chain.step_share", "chain.form"), .25
+  _, found = data_of(c, tmp_path / "two")
+  form = [chain.form(p, row["completion"]) for p, row in zip(
+      run.prompts.by_id([row["group"] for row in rows]), rows)]
+  np.testing.assert_allclose([x.verdict for x in found[1:]], [
+      .75 * y["verdict"] + .125 * (s + f) for y, s, f in [*zip(rows, share, form)][1:]])
+
+
 def test_lines_of_right_completions_are_changed_and_labelled_by_the_verifier(tmp_path):
   c = load.load_config("papers/prlcoder:smoke")
   c.prompts.options.size = 64
@@ -335,6 +365,12 @@ def data_of(c, workdir):
      "train_scorer.mutate.name='mutations.swap_lines': "),
     (dict(train_scorer__labels="outcome", train_scorer__add_outcome=True),
      "train_scorer.add_outcome=True: False with train_scorer.labels='outcome'"),
+    (dict(train_scorer__scored_share=.5),
+     "train_scorer.scored_share=0.5: 0.0 without train_scorer.labels"),
+    (dict(train_scorer__labels="hard", train_scorer__scored_share=.5),
+     "train_scorer.scored_share=0.5: 0 with train_scorer.labels='hard' and train_scorer.add_outc"),
+    (dict(train_scorer__labels="outcome", train_scorer__scored_share=.5),
+     "verifier.scores=.*: verifiers or scorers of kind probability, with train_scorer.scored_sha"),
     (dict(train_scorer__labels="outcome", train_scorer__curate=dict(name="preferences.keep_best")),
      "verifier.scores=.*: scorers and verifiers, none of kind yes_no, with train_scorer.curate.na"),
     (dict(train_scorer__labels="hard", train_scorer__curate=dict(name="preferences.keep_best")),

@@ -10,13 +10,16 @@ trajectories; RL mixes its score with the verdict.
 
 The label of a step is the mean of its importance, the share of rollouts from it that are right; its
 quality, by a judge; and its accuracy, by a judge who checks its facts against those that stand in
-the question of a row. The label of a trajectory is its verdict.
+the question of a row. The label of a trajectory is the mean of its verdict and of the share of the
+known facts of its row, `facts`, that it states.
 
 Letters beside the values: P stated in the paper, as summaries of it describe it, O our choice.
 Differences from the paper: labels are the means, there 1 or 0; finding the facts of a question is
-done outside of rlx, and how many of them a trajectory uses is not part of its label; that all views
-of a step, and both parts of the score in RL, weigh the same is ours. The judge of the toy is an
-exact checker, who says the same of quality and facts.
+done outside of rlx, and a fact counts where it stands word for word, where the paper asks a model
+(verifier.scores=judge.rubric does, of `items` of a row); that all views of a step, both parts of a
+trajectory's label, and both parts of the score in RL weigh the same is ours. The judge of the toy
+is an exact checker, who says the same of quality and facts; the facts of a chain are its right
+steps.
 
 Confidence in the formula: low.
 """
@@ -53,4 +56,6 @@ def get_config(arg=""):
   c.train_scorer.labels, c.train_scorer.labelled_by = "soft", "mean"        # O, P
   c.train_scorer.judged_share = 2 / 3                                       # O: two of three views
   c.train_scorer.add_outcome = True                                         # P
+  c.verifier.scores = (base.part("graded verifier", "coverage.facts"),)
+  c.train_scorer.scored_share = 0.5                                         # P the two parts, O
   return c

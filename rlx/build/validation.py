@@ -423,7 +423,7 @@ def _check_steps(c: keys.Config, methods: methods_lib.Methods) -> None:
     _require_off(c, "without train_scorer.labels", {
         "train_scorer.balanced": False, "train_scorer.head": "plain", "train_scorer.margins": False,
         "train_scorer.merge_steps": False, "train_scorer.add_outcome": False,
-        "train_scorer.labelled_by": "rollouts", "train_scorer.reference": None,
+        "train_scorer.scored_share": 0.0, "train_scorer.labelled_by": "rollouts", "train_scorer.reference": None,
         "train_scorer.auxiliary.name": None, "train_scorer.loss.name": "reward_model.bce"})
   _check_head(c)
   if c.rollouts.step_separator is not None: return
@@ -486,19 +486,27 @@ def _check_head(c: keys.Config) -> None:
     if not compares & {"chosen_N", "chosen_NK"} or part.head == "yes_no":
       _refuse(c, "train_scorer.auxiliary.name", f"None with {named} and train_scorer.head="
               f"{part.head!r}; it is added to a loss of pairs, of a model with a head")
+  scorers = build_models.read_scorers(c)
+  def is_share(path): return (not host_fields.is_scorer(path)
+                              or scorers[path.partition(".")[2]].kind == "probability")
   if part.pseudo_labels:
-    scorers = build_models.read_scorers(c)
     if part.labels != "both":
       _refuse(c, "train_scorer.pseudo_labels", f"False with train_scorer.labels={part.labels!r}")
     if len(c.verifier.scores) != 2 or not all(
-        host_fields.is_scorer(path) and scorers[path.partition(".")[2]].kind == "probability"
-        for path in c.verifier.scores):
+        host_fields.is_scorer(path) and is_share(path) for path in c.verifier.scores):
       _refuse(c, "verifier.scores", "two scorers of kind probability, of steps that are right and "
               "of their values, with train_scorer.pseudo_labels=True")
   is_of_values = part.labels in step_labels.KINDS
   if part.add_outcome and not is_of_values:
     _refuse(c, "train_scorer.add_outcome", f"False with train_scorer.labels={part.labels!r}: it is "
             "added to labels of steps")
+  if part.scored_share:
+    if part.labels != "outcome" and not part.add_outcome:
+      _refuse(c, "train_scorer.scored_share", f"0 with train_scorer.labels={part.labels!r} and "
+              "train_scorer.add_outcome=False: no verdict is learned")
+    if not c.verifier.scores or not all(map(is_share, c.verifier.scores)):
+      _refuse(c, "verifier.scores", "verifiers or scorers of kind probability, with "
+              f"train_scorer.scored_share={part.scored_share!r}")
   if part.labelled_by == "rollouts": return
   if not is_of_values or part.labels == "relative" and part.labelled_by in (
       "verifier", "mutations"):

@@ -486,6 +486,9 @@ Keys = TypedDict("Keys", {
     # published set (docs/data.md), for training and for evaluation (held_out); None: completions
     # are sampled into the workdir.
     "train_scorer.rollouts": str | None,
+    # Of the verdict that is learned, with labels=outcome or add_outcome, the share that the mean
+    # of verifier.scores (verifiers, and scorers of kind probability) has in its place.
+    "train_scorer.scored_share": float,
     # completions sampled after each step for its label
     "train_scorer.step_rollouts": int,
     # Whether each completion is replaced by step_rollouts others that begin as it does, up to the

@@ -239,6 +239,38 @@ def mix_judged(completions: list[Completion], share: float) -> list[Completion]:
   return [dataclasses.replace(x, row=x.row | dict(values=mix(x))) for x in completions]
 
 
+def score(path: str | os.PathLike, run: build.Run, state: records.TrainState,
+          completions: list[Completion], names: Sequence[str]) -> None:
+  """Writes the rows of completions with `scores`, a number from each of verifiers and scorers.
+
+  Null is unknown. An incomplete file is completed.
+
+  Args:
+    names: of frozen scorers, "scorers.NAME", and of verifiers.
+  """
+  def make(start: int, stop: int) -> list[dict]:
+    scores_NM = _score(run, state, completions[start:stop], names)
+    return [x.row | dict(scores=[*map(_number, scores_M)])
+            for x, scores_M in zip(completions[start:stop], scores_NM)]
+
+  _complete(path, len(completions), run.sizes.rows, make)
+
+
+def mix_scores(completions: list[Completion], share: float) -> list[Completion]:
+  """The Completions whose verdict is a mean with the M numbers that `score` wrote.
+
+    y <- (1 - share) y + share (s_1 + ... + s_M) / M,  NaN if one of them is unknown
+
+  Source: labels of trajectories from their outcome and the knowledge that they use, Fin-PRM, Zhou
+  et al. 2025, arXiv:2508.15202 (from memory, unverified). Differs from the paper: nothing known.
+  """
+  def mix(x: Completion) -> float:
+    scores = x.row["scores"]
+    if None in scores: return math.nan
+    return (1 - share) * x.verdict + share * sum(scores) / len(scores)
+  return [dataclasses.replace(x, verdict=mix(x)) for x in completions]
+
+
 def mutate(path: str | os.PathLike, run: build.Run, completions: list[Completion],
            change: Callable, copies: int, verifier: str | None) -> None:
   """Writes right completions with `values` of 1, and copies of them in which one line is changed.

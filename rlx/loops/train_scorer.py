@@ -66,6 +66,7 @@ class Options:
   scores: tuple = key("verifier.scores")
   adapt_rate: float | None = key("train_scorer.adapt_rate")
   judged_share: float = key("train_scorer.judged_share")
+  scored_share: float = key("train_scorer.scored_share")
   copies: int = key("train_scorer.mutate.copies")
   mutate: resolve.UserFunction | None = None  # See train_scorer.mutate.
   curate: resolve.UserFunction | None = None  # See train_scorer.curate.
@@ -277,6 +278,10 @@ def _read_training(run: build.Run, state: records.TrainState, workdir: pathlib.P
       if not completions:
         raise ValueError("train_scorer.labelled_by='consensus': of no completion of "
                          f"{rollouts} the first wrong step is the same by {options.verifier}.")
+  if options.scored_share:
+    stored.score(workdir / "scored.jsonl", run, state, completions, options.scores)
+    completions = stored.mix_scores(
+        stored.read(workdir / "scored.jsonl", run.texts), options.scored_share)
   if options.labels is not None:
     completions = stored.label_all(completions, run, options.merge_steps)
     if not completions:

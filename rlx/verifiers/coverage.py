@@ -1,7 +1,7 @@
-"""How much of what a prompt names is in a completion: key points, a path, quotes, a text's start.
+"""How much of what a prompt names is in a completion: key points, a path, facts, quotes, a start.
 
-The first three check no answer: a completion that lists everything has the full score of `points`
-and `path`, and one that copies its sources that of `quotes`.
+All but `prefix` check no answer: a completion that lists everything has the full score of `points`,
+`path` and `facts`, and one that copies its sources that of `quotes`.
 """
 import collections
 import functools
@@ -59,6 +59,26 @@ def path(prompt: "records.Prompt", text: str) -> float:
   return hits / len(words) * len(set(parts)) / len(parts)
 
 
+def facts(prompt: "records.Prompt", text: str) -> float:
+  """The share of the facts of a question that a completion states, thoughts included.
+
+    s = |{f in F: f stands in the text}| / |F|
+
+  F are the different texts of `meta["facts"]`. They stand in it as whole words, in any case; runs
+  of white space are one space.
+
+  Source: the coverage of knowledge of Fin-PRM, Zhou et al. 2025, arXiv:2508.15202 (from memory,
+  unverified). Differs from the paper: a language model says there which facts are used; here a fact
+  in other words counts as missing. `judge.rubric` asks a model, with the facts as items of a row.
+  """
+  _check(prompt, "facts")
+  stated, known = _join_words(text), set(map(_join_words, prompt.meta["facts"]))
+  return sum(bool(_words.compile_phrases((f,)).search(stated)) for f in known) / len(known)
+
+
+def _join_words(text): return " ".join(text.lower().split())
+
+
 def quotes(prompt: "records.Prompt", text: str) -> float:
   """QUIP: the share of the 25-character n-grams of an answer that stand in its sources.
 
@@ -108,7 +128,7 @@ def _inspect(key, prompts, unsafe=False):
   return [(_describe(p, key), None) for p in prompts]
 
 
-for _fn, _key in ((points, "points"), (path, "path"), (quotes, "sources")):
+for _fn, _key in ((points, "points"), (path, "path"), (facts, "facts"), (quotes, "sources")):
   vars(_fn).update(is_bounded=True, inspect=functools.partial(_inspect, _key))
 vars(points)["state"] = lambda prompt: prompt.answer or None
 vars(prefix).update(
@@ -120,10 +140,12 @@ _IS_RIGHT = dict(
     points=lambda x: all(w and all(w) and all(isinstance(k, str) for words in w for k in words)
                          and not isinstance(w, str) for w in x),
     path=lambda x: re.search(r"\w", " ".join(x)) and not isinstance(x, str),
+    facts=lambda x: all(re.search(r"\w", f) for f in x) and not isinstance(x, str),
     sources=lambda x: all(isinstance(s, str) for s in x) and not isinstance(x, str))
 _NUMBERS = dict(path="least", sources="characters")  # {column: that of a number beside it}.
 _FORMS = dict(points="list of points, each a list of lists of keywords",
-              path="list of texts with a word", sources="list of texts to quote from")
+              path="list of texts with a word", facts="list of texts, each with a word",
+              sources="list of texts to quote from")
 
 
 def _describe_number(prompt, key):

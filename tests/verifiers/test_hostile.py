@@ -44,7 +44,7 @@ CALL = '<tool_call>{"name": "a", "parameters": {"x": 1}}</tool_call>'
 QUERY = records.Prompt("q", "?", "select a from t", meta=dict(
     databases=[dict(t=dict(columns=["a"], rows=[[72]]))]))
 LABEL = records.Prompt("l", "?", "yes", meta=dict(
-    labels=["yes", "no"], refuse=False, path=["yes"], sources=["yes"], characters=3,
+    labels=["yes", "no"], refuse=False, path=["yes"], facts=["yes"], sources=["yes"], characters=3,
     points=[[["yes"]]]))
 CHECKED = records.Prompt("k", "What is 8 * 9?", "72", meta=dict(items=[
     dict(name="number", code="def check(text):\n  return text.isdecimal()")]))
@@ -70,7 +70,7 @@ ACCEPTED = (
         "equal", "runs", "schema", "ngrams", "score", "items"))),
     (LABEL, "yes", "labels.label labels.score labels.items labels.refusal labels.answered "
      "coverage.points "
-     "coverage.path coverage.quotes"),
+     "coverage.path coverage.facts coverage.quotes"),
     (TEXT, "It opens at nine", "coverage.prefix"),
     (CHECKED, "72", "code_checks.items code_checks.share"),
     (JUDGING["verdict"], "Verdict 5e0c: yes", "judging.verdict"),

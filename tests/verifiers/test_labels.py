@@ -111,6 +111,17 @@ def test_path(text, least, score):
 
 
 @pytest.mark.parametrize("text, score", [
+    ("Cash is an  asset; debt is none.", 1/3), ("<think>debt IS\na claim</think> of a bank", 2/3),
+    ("indebt is a claim, debt is a claims", 0), ("Bank cash is an asset debt is a claim", 1),
+    ("", 0)])
+def test_facts(text, score):
+  p = records.Prompt("l", "?", "", meta=dict(
+      facts=["cash is an asset", "Debt is a claim", "bank", "Bank"]))
+  assert coverage.facts(p, text) == pytest.approx(score)
+  with pytest.raises(errors.Unknown, match="list of texts"): coverage.facts(PROMPT, text)
+
+
+@pytest.mark.parametrize("text, score", [
     ("abcdef", 1), ("abc\n def", 0), ("xabcd", 1/2), ("abcdefg", 3/4), ("abc", 0), ("ABCD", 0),
     ("<think>zzzzzz</think>cdef", 1), ("", 0), ("w  x\ny", 1)])
 def test_quotes(text, score):
@@ -122,8 +133,9 @@ def test_quotes(text, score):
 
 @pytest.mark.parametrize("fn, key, value", [
     (coverage.points, "points", [3]), (coverage.points, "points", [["a"], "b"][1:]),
-    (coverage.path, "path", "a b"), (coverage.path, "path", [3]), (coverage.quotes, "sources",
-    "abc"),
+    (coverage.path, "path", "a b"), (coverage.path, "path", [3]),
+    (coverage.facts, "facts", ["a", "."]), (coverage.facts, "facts", "abc"),
+    (coverage.quotes, "sources", "abc"),
     (coverage.quotes, "sources", None)])
 def test_prompts_that_nothing_can_cover_are_refused(fn, key, value):
   ((problem, _),) = fn.inspect([records.Prompt("l", "?", "", meta={key: value})])
@@ -139,10 +151,10 @@ def test_the_longest_common_subsequence_is_that_of_the_table():
 
 def test_time_is_linear_in_the_text():
   p = records.Prompt("l", "?", "a a", meta=META | dict(
-      labels=["a a"], path=["a b"], sources=["abc" * 20], points=[[["a", "b"], [".", "a"]]],
-      refuse=True))
+      labels=["a a"], path=["a b"], facts=["a b", "a a."], sources=["abc" * 20],
+      points=[[["a", "b"], [".", "a"]]], refuse=True))
   for fn in (labels.items, labels.refusal, confidence.stated, coverage.points, coverage.path,
-             coverage.quotes):
+             coverage.facts, coverage.quotes):
     long_texts.check_times(lambda text, fn=fn: fn(p, text))
 
 
@@ -159,6 +171,7 @@ def test_made_decisions_and_facts():
     row = facts.generate(0, i)
     p = records.Prompt("l", row["text"], row["answer"], meta=row["meta"])
     told = " ".join(p.meta["path"])
+    assert coverage.facts(p, told) == coverage.facts(p, p.text) == 1
     assert p.text.startswith(p.meta["sources"][0]) and labels.items(p,
         f"{told}\n{p.answer}") == [1] * 4
     assert coverage.path(p, told) == coverage.quotes(p, p.meta["path"][0] * 1) == 1 or len(

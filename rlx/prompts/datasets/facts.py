@@ -4,7 +4,7 @@
   answer      Cy
 
 Synthetic, `prompts.source=generated`: a row has the arguments of `generate`. `meta` has what the
-verifiers of labels.py and coverage.py read: the names (labels), the facts of the path (path,
+verifiers of labels.py and coverage.py read: the names (labels), the facts of the path (path, facts,
 evidence, points, and in words reference) and all facts (sources).
 """
 import functools
@@ -50,7 +50,7 @@ def generate(seed, index, n_min=2, n_max=3, facts=8, tags=(), verifier="labels.l
       reference = " ".join(path)
       answer = reference if verifier == "coverage.points" else people[-1]
       return dict(text=text, answer=answer, verifier=verifier, meta=dict(
-          labels=list(NAMES), path=path, evidence=path, sources=listed, hops=n,
+          labels=list(NAMES), path=path, facts=path, evidence=path, sources=listed, hops=n,
           reference=reference,
           points=[[[other, relation]] for other, relation, _ in steps]) | (
               dict(format=dict(tags=list(tags))) if tags else {}))
