@@ -288,6 +288,21 @@ def test_the_label_of_the_whole_is_a_mean_of_verdict_and_scores(implicit, tmp_pa
       .75 * y["verdict"] + .125 * (s + f) for y, s, f in [*zip(rows, share, form)][1:]])
 
 
+def test_the_label_of_the_whole_is_what_a_judge_says(implicit, tmp_path):
+  """papers/reasonflux:prm; of the toy the judge reads the answer. The rows have wrong verdicts."""
+  workdir, *_ = implicit
+  rows = [json.loads(line) for line in (workdir / "rollouts.jsonl").read_text().splitlines()][:8]
+  (path := tmp_path / "rows.jsonl").write_text("".join(json.dumps(row | dict(
+      verdict=1 - row["verdict"], values=[.5] * (row["completion"].count(";") + 1))) + "\n"
+                                                       for row in rows))
+  c = load.load_config("papers/reasonflux:prm-smoke")
+  c.prompts.options.size = 256
+  c.train_scorer.rollouts = c.train_scorer.held_out = str(path)
+  _, found = data_of(c, tmp_path)
+  assert [x.verdict for x in found] == [row["verdict"] for row in rows]
+  assert len({x.verdict for x in found}) == 2
+
+
 def test_lines_of_right_completions_are_changed_and_labelled_by_the_verifier(tmp_path):
   c = load.load_config("papers/prlcoder:smoke")
   c.prompts.options.size = 64
