@@ -487,8 +487,9 @@ def _check_head(c: keys.Config) -> None:
       _refuse(c, "train_scorer.auxiliary.name", f"None with {named} and train_scorer.head="
               f"{part.head!r}; it is added to a loss of pairs, of a model with a head")
   scorers = build_models.read_scorers(c)
-  def is_share(path): return (not host_fields.is_scorer(path)
-                              or scorers[path.partition(".")[2]].kind == "probability")
+  def is_share(path: str) -> bool:
+    return (not host_fields.is_scorer(path)
+            or scorers[path.partition(".")[2]].kind == "probability")
   if part.pseudo_labels:
     if part.labels != "both":
       _refuse(c, "train_scorer.pseudo_labels", f"False with train_scorer.labels={part.labels!r}")
