@@ -40,13 +40,14 @@ def test_behind(text, behind, meta):
 
 @pytest.mark.parametrize("path", sorted(
     set(test_hostile.GOOD) - {"judge.chat", "format.tags", "phrases.reasoning", "labels.score",
-                              "coverage.path", "coverage.facts", "judging.gold", *test_hostile.OF_STEPS}))
+                              "coverage.path", "coverage.facts", "judging.gold", "judging.is_critiqued",
+                              *test_hostile.OF_STEPS}))
 def test_what_stands_in_a_thought_earns_nothing(path):
   """A right completion behind, within and before thoughts, of every verifier on disk.
 
   format.tags, whose blocks may be thoughts, has its cases in verdicts.toml; phrases.reasoning
-  and coverage.path and .facts score the reasoning itself, labels.score has parts that do, and judging.gold
-  reads no completion.
+  and coverage.path and .facts score the reasoning itself, labels.score has parts that do, and
+  judging.gold and .is_critiqued read no completion.
   """
   if not test_hostile.works(path): pytest.skip("needs reasoning_gym or a sandbox")
   p, right = test_hostile.prompt(path), test_hostile.GOOD[path][1].rpartition("</think>")[2]
