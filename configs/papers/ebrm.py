@@ -17,7 +17,7 @@ Letters beside the values: P stated in the paper, C its released code (AnamikaLo
 choice. Differences from the paper: the scale of the noise, train_scorer.energy.stds, has the unit of
 the score and fits no reward model but that of the code; the reward model and policy are small.
 
-Confidence in the formula: high for the loss, medium for steps and rate.
+Confidence in the formula: medium.
 """
 from rlx.configs import base, quickstart
 from rlx.configs.papers import implicit_prm
