@@ -590,7 +590,8 @@ def fit_network(chosen_NF: npt.ArrayLike, rejected_NF: npt.ArrayLike, *, hidden:
   Raises:
     ValueError: as `fit_linear`.
   Example:
-    >>> network_HF = reward_model.fit_network(((1., 0.), (1., 1.)), ((0., 0.), (0., 1.)), hidden=2)
+    >>> network_HF = reward_model.fit_network(chosen_NF=((1., 0.), (1., 1.)),
+    ...                                       rejected_NF=((0., 0.), (0., 1.)), hidden=2)
     >>> network_HF.shape
     (2, 4)
   """
