@@ -567,7 +567,7 @@ def fit_linear(chosen_NF: npt.ArrayLike, rejected_NF: npt.ArrayLike, *,
 
 def fit_network(chosen_NF: npt.ArrayLike, rejected_NF: npt.ArrayLike, *, hidden: ranges.Count = 8,
                 decay: ranges.Positive = 0.1, steps: ranges.Count = 2000,
-                rate: ranges.Positive = 0.05, seed: ranges.Whole = 0) -> np.ndarray:
+                rate: ranges.Positive = 0.05, seed: ranges.Whole = 0) -> Array:
   """A small network of named features, from few pairs, by Bradley-Terry with a penalty of its size.
 
     min_theta sum_n softplus(-(s(x_chosen) - s(x_rejected))) + decay / 2 |theta|^2
@@ -586,7 +586,7 @@ def fit_network(chosen_NF: npt.ArrayLike, rejected_NF: npt.ArrayLike, *, hidden:
     hidden: H, the number of hidden units.
     seed: of the initial weights; equal arguments give equal results on a machine.
   Returns:
-    float64 [H, F + 2]: of each unit w_h, b_h and v_h, as `rewards.outcome.network` reads them.
+    float32 [H, F + 2]: of each unit w_h, b_h and v_h, as `rewards.outcome.network` reads them.
   Raises:
     ValueError: as `fit_linear`.
   Example:
@@ -597,7 +597,7 @@ def fit_network(chosen_NF: npt.ArrayLike, rejected_NF: npt.ArrayLike, *, hidden:
   """
   pairs_2NF = jnp.asarray(np.stack(_check_features(chosen_NF, rejected_NF, decay)), jnp.float32)
   draw_HF = jax.random.normal(jax.random.key(seed), (hidden, pairs_2NF.shape[2] + 2))
-  return np.asarray(_descend(draw_HF / hidden**0.5, pairs_2NF, decay, rate, steps), float)
+  return _descend(draw_HF / hidden**0.5, pairs_2NF, decay, rate, steps)
 
 
 @functools.partial(jax.jit, static_argnames=("steps",))

@@ -204,7 +204,7 @@ def test_a_network_of_few_pairs():
   chosen_NF, rejected_NF = np.array([[0.], [0.]]), np.array([[-1.], [1.]])
   assert np.abs(fit_linear(chosen_NF, rejected_NF)).max() < 1e-6
   fit = functools.partial(fit_network, chosen_NF, rejected_NF, hidden=3, decay=.01)
-  network_HF = fit()
+  network_HF = np.asarray(fit(), float)
   score = lambda x: np.tanh(x @ network_HF[:, :-2].T + network_HF[:, -2]) @ network_HF[:, -1]
   low, middle, high = score(np.array([[-1.], [0.], [1.]]))
   assert middle > max(low, high) + 2
