@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from rlx import build
-from rlx.build import methods, options as options_lib
-from rlx.io import curves, hf, metrics as io_metrics, tokenizer, weights
+from rlx.build import measuring, memory, methods, options as options_lib
+from rlx.core import records, rng
+from rlx.io import curves, energy as energy_io, hf, metrics as io_metrics, tokenizer, weights
 from rlx.loops import prm_sets, stored, train_scorer
-from rlx.models import logps, value
+from rlx.models import energy, logps, value
 from rlx.rollouts import padding, trajectories
 from rlx.stages import passes
 from tests import stages, tiny
@@ -470,3 +471,59 @@ def test_a_mixture_has_the_weights_of_a_user(folder, tmp_path, monkeypatch, caps
   np.testing.assert_allclose(new_BK, want_BK / want_BK.sum(axis=1, keepdims=True), rtol=1e-3)
   np.testing.assert_allclose(after[..., :3], before[..., :3], atol=1e-5)
   assert abs(new_BK - pi_BK).max() > .01
+
+
+def test_an_energy_corrects_the_scores_of_a_head(folder, tmp_path, monkeypatch, capsys):
+  """Trained on the pairs that the head ranks right, and read by a run and by what evaluates."""
+  monkeypatch.setattr(curves, "draw_at_k", lambda *_: None)
+  c = config_of(folder, PAIRS, "bradley_terry", dict(
+      train_scorer__energy__steps=20, train_scorer__energy__rate=.003,
+      train_scorer__energy__stds=(.5, 1.)))
+  train_scorer.train(c, tmp_path / "first")
+  path = tmp_path / "first/scorer"
+  config, params, tokens = weights.load(path)
+  learned = energy_io.load(path, config.d_model)
+  run = build.build(c, learns="prm")
+  read = stored.read(run_file(folder, PAIRS), run.texts)
+  rollouts = run.texts.rollouts([x.prompt for x in read], [x.ids for x in read])
+  o_BTC, x_BTD = jax.jit(passes.outputs_and_features, static_argnums=1)(
+      params, config, padding.append(rollouts, 0), None)
+  at = np.arange(len(read)), [len(x.ids) for x in read]
+  s_B, x_BD = np.asarray(o_BTC)[at][:, 0], np.asarray(x_BTD)[at]
+  # The same training by hand.
+  is_right_N = np.repeat(s_B[::2] > s_B[1::2], 2)
+  assert f"{is_right_N.sum() // 2} of 8 pairs are ranked right" in capsys.readouterr().err
+  want, _ = energy.fit(
+      energy.init(rng.key(c.seed, "energy"), config.d_model), rng.key(c.seed, "energy noise"),
+      jnp.asarray(x_BD[is_right_N]), jnp.asarray(s_B[is_right_N]), steps=20, rate=.003,
+      stds=(.5, 1.))
+  assert {x.shape for x in jax.tree.leaves(learned)} == {x.shape for x in jax.tree.leaves(want)}
+  for a, b in zip(jax.tree.leaves(learned), jax.tree.leaves(want)):
+    np.testing.assert_allclose(a, b, rtol=.05, atol=.004)
+  # A run reads corrected scores, which differ from those of the head.
+  corrected_B = np.asarray(energy.correct(learned, x_BD, s_B))
+  assert np.abs(corrected_B - s_B).max() > .01
+  rl = tiny.config(folder, scorers=dict(own=dict(path=str(path), kind="energy")),
+                   verifier__scores=("scorers.own",), rollouts__max_tokens=8, rollouts__bucket=8,
+                   rollouts__chunk=8, rewards=dict(outcome=dict(name="outcome.score", coef=1.0)),
+                   advantages=dict(outcome=dict(name="group.rloo"), whiten=False))
+  policy, more = build.build(rl), np.arange(32) % len(read)
+  ids = [read[i] for i in more]
+  rows = run.texts.rollouts([x.prompt for x in ids], [x.ids for x in ids])
+  state = policy.init()
+  scores = stages.score(policy, state, rows, np.zeros(32, np.float32)).batch.scores_B
+  np.testing.assert_allclose(scores, corrected_B[more], atol=2e-4)
+  assert "scoring, scorers.own" in [
+      p.name for p in memory.trace_programs(policy, policy.shapes())]
+  judge = measuring.scorer_of(rl, "scorers.own")
+  prompts = [records.Prompt(str(i), row["prompt"], "", meta=dict(is_rendered=True))
+             for i, row in enumerate(PAIRS)]
+  np.testing.assert_allclose(judge.score(prompts, [row["chosen"] for row in PAIRS]),
+                             corrected_B[::2], atol=2e-4)
+  with pytest.raises(ValueError, match=f"is of {config.d_model} features, the model beside it has 3"):
+    energy_io.load(path, 3)
+  (path / "energy.npz").write_bytes(b"PK\3\4 damaged")
+  with pytest.raises(ValueError, match="energy.npz is damaged"): build.build(rl)
+  (path / "energy.npz").unlink()
+  with pytest.raises(ValueError, match="energy.npz is missing; `rlx train_scorer` writes it"):
+    build.build(rl)

@@ -97,6 +97,8 @@ NOT_CHECKED = {
         "rm_r1", "rrm", "think_prm", "think_rm"),
     "a toy environment would assume how much is transferred to other tasks": (
         "fover", "high_precision_if", "kg_path", "polar"),
+    "a toy environment would assume what the features of a reward model say of its errors": (
+        "ebrm",),
     "a toy environment would assume what texts and their similarity say": (
         "ref_align", "rlvrr", "sem_cos", "srm_pairs"),
     "a toy environment would assume what a judge or its documents know": (

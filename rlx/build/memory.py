@@ -378,7 +378,9 @@ def _trace_scorers(run: run_lib.Run, state: records.TrainState) -> Iterator[Prog
     x, t, config = sizes.prompt_tokens, sizes.completion_tokens, o.models[name]
     if scorer.has_head:
       x, t = x + scorer.reference_tokens, t + 1
-      fn = passes_lib.compile_values(config, o.parts, o.shards)
+      compiled = (passes_lib.compile_ends if scorer.kind == "energy" else
+                  passes_lib.compile_values)
+      fn = compiled(config, o.parts, o.shards)
     elif scorer.kind == "yes_no":
       x, t = x + t + len(scorer.question_ids), 1
       fn = passes_lib.compile_logps(config, 1.0, o.parts, o.shards, (("all",),), False)

@@ -7,7 +7,7 @@ import jax
 
 from rlx.build import judges as build_judges, keys, prompts as build_prompts
 from rlx.core import records, rng
-from rlx.io import hub, tokenizer as tokenizer_io, weights
+from rlx.io import energy, hub, tokenizer as tokenizer_io, weights
 from rlx.learner import hosts, sharding
 from rlx.models import decode_kernel, lora, transformer, value
 from rlx.stages import host_fields, methods as methods_lib, passes as passes_lib
@@ -138,7 +138,7 @@ def check_question(name: str, part: keys.Config) -> None:
     raise ValueError(f"scorers.{name}.reference_tokens={part.reference_tokens!r}: " + (
         f"None without scorers.{name}.reference." if part.reference is None else
         f"the most tokens of scorers.{name}.reference with the answer in it."))
-  if part.reference is not None and part.kind not in ("head", "probability"):
+  if part.reference is not None and part.kind not in passes_lib.WITH_HEAD:
     raise ValueError(f"scorers.{name}.reference={part.reference!r}: None with kind={part.kind!r}; "
                      "a head reads it.")
 
@@ -148,8 +148,8 @@ def check_scorer(c: keys.Config, section: str, config: transformer.DecoderConfig
   """Refuses a model that cannot score as its kind says, or reads prompts in another form."""
   part, key = read_scorers(c)[section.partition(".")[2]], f"{section}.kind"
   learns = part.online.labels is not None  # A language model then gets a head of zeros.
-  if (part.kind in ("head", "probability")) != (config.has_head or learns):
-    has, kinds = (("a head for scores and none for tokens", "head or probability")
+  if (part.kind in passes_lib.WITH_HEAD) != (config.has_head or learns):
+    has, kinds = (("a head for scores and none for tokens", "head, probability or energy")
                   if config.has_head else ("no head for scores", "implicit or yes_no"))
     raise ValueError(f"{key}={part.kind!r}: {part.path!r} has {has}; {kinds}.")
   uses_chat = c.prompts.template.name in ("chat", "boxed")
@@ -246,13 +246,13 @@ def adapt_to_mesh(config: transformer.DecoderConfig,
 def freeze(params: records.Params, dtype: str | None) -> records.Params:
   """Casts parameters that only forward passes read to model.frozen_dtype, None: as they are.
 
-  Norm scales and heads for scores keep their dtype, because a forward pass multiplies by them in
-  float32 and casts all other parameters to model.dtype first. The results are bitwise the same.
+  Norm scales, heads for scores and energies keep their dtype, because a forward pass multiplies by
+  them in float32 and casts all other parameters to model.dtype first. The results are bitwise the same.
   """
   if dtype is None: return params
   return jax.tree.map_with_path(
-      lambda path, x: x if path[-1].key.startswith("scale_") or path[0].key == "value" else
-      x.astype(dtype), params)
+      lambda path, x: x if path[-1].key.startswith("scale_")
+      or path[0].key in ("value", "energy") else x.astype(dtype), params)
 
 
 def load_model(c: keys.Config, path: str | None, shapes: bool = False,
@@ -273,6 +273,8 @@ def load_model(c: keys.Config, path: str | None, shapes: bool = False,
     config, params, tokenizer = weights.load(path, dtype=c.model.param_dtype, shapes=shapes)
   except ValueError as e:
     raise ValueError(str(e).replace("model.path=", f"{key}=", 1)) from None
+  if host_fields.is_scorer(key) and read_scorers(c)[key.split(".")[1]].kind == "energy":
+    params = {**params, "energy": energy.load(hub.folder(path, weights=False), config.d_model)}
   learns_scores = (key == "prm.path" and c.train_scorer.labels is not None
                    and c.train_scorer.head != "yes_no")  # Which go on from those of its head.
   if config.has_head and not key.startswith(("scorers.", "value.")) and not learns_scores:
@@ -303,7 +305,7 @@ def _say_model(c: keys.Config, key: str) -> str:
   if key == "model.path": return f"{model}; only `rlx sft` makes one, of sft.fresh"
   if not key.startswith("scorers."): return model
   part = read_scorers(c)[key.split(".")[1]]
-  if part.kind not in ("head", "probability"): return f"{model}, for kind={part.kind!r}"
+  if part.kind not in passes_lib.WITH_HEAD: return f"{model}, for kind={part.kind!r}"
   return ("the folder `scorer` that `rlx train_scorer` wrote into its workdir, or a Hugging Face "
           "model with a head for scores, as a folder or hf:OWNER/NAME"
           + "; a language model gets one with online.labels" * (part.online.labels is not None))

@@ -365,10 +365,10 @@ def _check_scorers(c: keys.Config, methods: methods_lib.Methods) -> None:
   if others and (readers := methods.find_readers("score_spreads_BE")):
     _refuse(c, "verifier.scores", f"scorers of kind head alone, as {readers[0]} reads their "
             "spreads")
-  if (scorers and "token_scores_BT" in [f.name for f in plan_lib.plan_fields(c, methods)]
-      and scorers[c.verifier.scores[0].partition(".")[2]].kind == "yes_no"):
-    _refuse(c, "verifier.scores", "a scorer of another kind than yes_no first, as scores of parts "
-            "of a completion are read")
+  if scorers and "token_scores_BT" in [f.name for f in plan_lib.plan_fields(c, methods)]:
+    if (kind := scorers[c.verifier.scores[0].partition(".")[2]].kind) in ("yes_no", "energy"):
+      _refuse(c, "verifier.scores", f"a scorer of another kind than {kind} first, as scores of parts "
+              "of a completion are read")
 
 
 def _check_update(c: keys.Config, section: str, scorers: dict[str, keys.Config]) -> None:
@@ -423,7 +423,8 @@ def _check_steps(c: keys.Config, methods: methods_lib.Methods) -> None:
     _require_off(c, "without train_scorer.labels", {
         "train_scorer.balanced": False, "train_scorer.head": "plain", "train_scorer.margins": False,
         "train_scorer.merge_steps": False, "train_scorer.add_outcome": False,
-        "train_scorer.scored_share": 0.0, "train_scorer.labelled_by": "rollouts", "train_scorer.reference": None,
+        "train_scorer.scored_share": 0.0, "train_scorer.energy.steps": 0,
+        "train_scorer.labelled_by": "rollouts", "train_scorer.reference": None,
         "train_scorer.auxiliary.name": None, "train_scorer.loss.name": "reward_model.bce"})
   _check_head(c)
   if c.rollouts.step_separator is not None: return
@@ -466,6 +467,11 @@ def _check_head(c: keys.Config) -> None:
   if part.adapt_rate is not None and part.head != "mixture":
     _refuse(c, "train_scorer.adapt_rate", f"None with train_scorer.head={part.head!r}; it is of "
             "the weights of a mixture's heads")
+  if part.energy.steps and (part.labels != "outcome" or part.head == "yes_no"):
+    _refuse(c, "train_scorer.energy.steps", f"0 with train_scorer.labels={part.labels!r} and .head="
+            f"{part.head!r}; an energy corrects what a head gives to whole completions")
+  if part.energy.steps and not part.energy.stds:
+    _refuse(c, "train_scorer.energy.stds", "one standard deviation or more, such as (3.5,)")
   if (part.labels == "both") != (part.head == "product"):
     _refuse(c, "train_scorer.head", "product with train_scorer.labels='both', and only then")
   if part.head == "yes_no" and part.labels != "outcome":

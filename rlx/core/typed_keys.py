@@ -437,6 +437,18 @@ Keys = TypedDict("Keys", {
     # a function of rlx/evals, such as preferences.keep_agreed; None: all, as they are.
     "train_scorer.curate": Function | dict[str, Any],
     "train_scorer.curate.name": Function | None,
+    # completions of each step
+    "train_scorer.energy.batch": int,
+    "train_scorer.energy.beta": float,
+    # draws of noise for each score
+    "train_scorer.energy.negatives": int,
+    # of Adam
+    "train_scorer.energy.rate": float,
+    # Standard deviations of the noise, a mixture, in units of the score; beta times as much is
+    # added to the score itself.
+    "train_scorer.energy.stds": Sequence[str],
+    # 0: there is none
+    "train_scorer.energy.steps": int,
     # What gives the score: a head for one number | spread: one for a mean and a spread | product:
     # for two probabilities, with labels=both | mixture: `heads` heads and a router of the prompt
     # | yes_no: the model's own head, `yes` against `no` after the completion and `question`.

@@ -423,6 +423,19 @@ def score_heads(run: build.Run, state: records.TrainState,
   return np.stack(scores[:len(completions)])
 
 
+def score_ends(run: build.Run, state: records.TrainState,
+               completions: list[Completion]) -> tuple[np.ndarray, np.ndarray]:
+  """(score_N, features_ND) of the model that learns, of whole completions; its head reads the
+  features."""
+  parts: list[tuple[np.ndarray, np.ndarray]] = []
+  for rows in padding.batches(completions, run.sizes.rows):
+    passes = passes_lib.make_passes(run.passes, state, padding.append(
+        _rollouts(rows, run.texts).rows(), 0))
+    parts.append(hosts.fetch(passes.ends("prm", "prm", run.passes.head_parts)))
+  score_N, features_ND = map(np.concatenate, zip(*parts))
+  return score_N[:len(completions)], features_ND[:len(completions)]
+
+
 def fill_labels(run: build.Run, state: records.TrainState, completions: list[Completion],
                 names: Sequence[str]) -> list[Completion]:
   """The Completions with labels of both kinds for each step: `rights` where they have no `label`,

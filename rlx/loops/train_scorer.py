@@ -29,13 +29,13 @@ import numpy as np
 
 from rlx import build
 from rlx.build import keys, methods as build_methods, options as options_lib, validation
-from rlx.core import records, resolve
+from rlx.core import records, resolve, rng
 from rlx.core.options import key
 from rlx.evals import at_k, prm_metrics
-from rlx.io import curves, hf, hub, report as report_lib, weights
+from rlx.io import curves, energy as energy_io, hf, hub, report as report_lib, weights
 from rlx.loops import prm_sets, session, stored
 from rlx.losses import reward_model
-from rlx.models import lora
+from rlx.models import energy, lora
 from rlx.rewards import step_labels
 from rlx.stages import annotate, collect, place, update_prm
 
@@ -65,6 +65,13 @@ class Options:
   eval_every: int = key("eval.every")
   scores: tuple = key("verifier.scores")
   adapt_rate: float | None = key("train_scorer.adapt_rate")
+  energy_steps: int = key("train_scorer.energy.steps")
+  energy_batch: int = key("train_scorer.energy.batch")
+  energy_rate: float = key("train_scorer.energy.rate")
+  energy_negatives: int = key("train_scorer.energy.negatives")
+  energy_stds: tuple = key("train_scorer.energy.stds")
+  energy_beta: float = key("train_scorer.energy.beta")
+  seed: int = key("seed")
   judged_share: float = key("train_scorer.judged_share")
   scored_share: float = key("train_scorer.scored_share")
   copies: int = key("train_scorer.mutate.copies")
@@ -133,6 +140,8 @@ def _train(run: build.Run, s: session.Session, options: Options) -> dict[str, An
   evaluation = measure_prm(run, s.state, held_out)
   s.clock.lap("eval")
   if options.labels is not None: save_scorer(run, s, options)
+  if options.energy_steps:
+    energy_io.save(s.workdir / "scorer", train_energy(run, s.state, completions, options))
   summary = s.finish(
       **evaluation, labels=options.labels,
       loss=options.loss if options.labels is None else options.head_loss,
@@ -179,6 +188,35 @@ def adapt(run: build.Run, state: records.TrainState, completions: list[stored.Co
   more_C = jnp.pad(jnp.log(jnp.maximum(weight_K, jnp.finfo(jnp.float32).tiny)), (k, 0))
   b_1 = jax.device_put(head["b_1"] + more_C.astype(head["b_1"].dtype), head["b_1"].sharding)
   return state.replace(prm={**state.prm, "value": {**head, "b_1": b_1}})
+
+
+def train_energy(run: build.Run, state: records.TrainState,
+                 completions: list[stored.Completion], options: Options) -> dict:
+  """The energy that corrects the scores of the trained head, see models/energy.py.
+
+  It learns from both completions of each pair that the head ranks right.
+
+  Raises:
+    ValueError: as `stored.find_pairs`, or no pair is ranked right.
+  """
+  pairs = stored.find_pairs(completions, "train_scorer.energy.steps")
+  score_N, features_ND = stored.score_ends(run, state, [x for pair in pairs for x in pair])
+  is_right_N = np.repeat(score_N[::2] > score_N[1::2], 2)
+  if not is_right_N.any():
+    raise ValueError(f"train_scorer.energy.steps={options.energy_steps}: of the {len(pairs)} pairs "
+                     "the head ranks none right, and the energy learns from these; train it with "
+                     "more steps, or start from prm.path.")
+  params = energy.init(rng.key(options.seed, "energy"), features_ND.shape[1])
+  params, losses_S = energy.fit(
+      params, rng.key(options.seed, "energy noise"), jnp.asarray(features_ND[is_right_N]),
+      jnp.asarray(score_N[is_right_N]), batch=options.energy_batch, steps=options.energy_steps,
+      rate=options.energy_rate, negatives=options.energy_negatives, beta=options.energy_beta,
+      stds=tuple(options.energy_stds))
+  last = np.asarray(losses_S[-max(1, len(losses_S) // 10):]).mean()
+  print(f"rlx: train_scorer.energy: {int(is_right_N.sum()) // 2} of {len(pairs)} pairs are ranked "
+        f"right; the energy's loss on them fell from {losses_S[0]:.3g} to {last:.3g}.",
+        file=sys.stderr)
+  return params
 
 
 def save_scorer(run: build.Run, s: session.Session, options: Options) -> None:

@@ -3,7 +3,7 @@
   f(e, r) of features e and a score r is high where r suits e: p(r | e) ~ exp f(e, r)
   corrected score = argmax_r f(e, r), by ascent from the reward model's own score
 
-`losses.reward_model.energy_nce` trains it. EBRM, Lochab and Zhang 2025, arXiv:2504.13134, as in its
+`fit` trains it, with `losses.reward_model.energy_nce`. EBRM, Lochab and Zhang 2025, arXiv:2504.13134, as in its
 released code (AnamikaLochab/EBRM). Differs from the code: no dropout.
 """
 import functools
@@ -11,15 +11,21 @@ import math
 
 import jax
 import jax.numpy as jnp
+import optax
+
+from rlx.losses import reward_model
 
 SCORE_WIDTHS, WIDTHS = (16, 32, 64), (1024, 512, 1)  # Of the layers; those of the code.
 
 
 def init(key, features, score_widths=SCORE_WIDTHS, widths=WIDTHS):
-  """Parameters {"score": [(w, b)], "joint": [(w, b)]} for so many features."""
+  """Parameters {"score": layers, "joint": layers} for so many features.
+
+  A layer is {"w_IO", "b_O"}. Their names have no axis by which the mesh would split them.
+  """
   def layers(key, sizes):
     keys = jax.random.split(key, len(sizes) - 1)
-    return [(jax.random.normal(k, (a, b)) / a**0.5, jnp.zeros(b))
+    return [dict(w_IO=jax.random.normal(k, (a, b)) / a**0.5, b_O=jnp.zeros(b))
             for k, a, b in zip(keys, sizes, sizes[1:])]
   one, two = jax.random.split(key)
   return dict(score=layers(one, (1, *score_widths)),
@@ -29,11 +35,56 @@ def init(key, features, score_widths=SCORE_WIDTHS, widths=WIDTHS):
 def compute(params, features_ND, scores_N):
   """f_N. Layers of tanh, the last one linear; the score has layers of its own first."""
   x = scores_N[:, None]
-  for w, b in params["score"]: x = jnp.tanh(x @ w + b[None])
+  apply = lambda layer, x: x @ layer["w_IO"] + layer["b_O"][None]
+  for layer in params["score"]: x = jnp.tanh(apply(layer, x))
   x = jnp.concatenate([features_ND, x], axis=1)
-  *hidden, (w, b) = params["joint"]
-  for u, c in hidden: x = jnp.tanh(x @ u + c[None])
-  return (x @ w + b[None])[:, 0]
+  *hidden, last = params["joint"]
+  for layer in hidden: x = jnp.tanh(apply(layer, x))
+  return apply(last, x)[:, 0]
+
+
+def correct(params, features_ND, scores_N):
+  """The scores that `refine` finds from a reward model's own, with its default steps."""
+  return refine(_of_scores, scores_N, params, features_ND)
+
+
+def _of_scores(scores_N, params, features_ND): return compute(params, features_ND, scores_N)
+
+
+@functools.partial(jax.jit, static_argnames=("batch", "steps", "negatives", "stds"))
+def fit(params, key, features_ND, scores_N, *, batch=64, steps=1000, rate=1e-3, negatives=10,
+        stds=(3.5,), beta=0.1):
+  """Trains an energy by `energy_nce` on features and scores of a reward model, with Adam.
+
+  Each step draws `batch` rows with replacement, and noise of their scores by `draw_noise`.
+
+  Args:
+    params: from `init`.
+    key: of the draws; equal arguments give equal results on a machine.
+    features_ND, scores_N: of completions whose scores are trusted.
+    rate: of Adam.
+    negatives: M, draws of noise for each row; stds, beta: as `draw_noise`.
+  Returns:
+    (params, losses_S of all steps, each before its update).
+  """
+  optimizer = optax.adam(rate)
+  def loss_of(params, key):
+    of_rows, of_noise = jax.random.split(key)
+    rows_B = jax.random.randint(of_rows, (batch,), 0, len(scores_N))
+    features_BD = features_ND[rows_B]
+    positive_B, negative_BM, *logs = draw_noise(of_noise, scores_N[rows_B], negatives, stds=stds,
+                                                beta=beta)
+    each_BM = jax.vmap(compute, (None, None, 1), 1)(params, features_BD, negative_BM)
+    return reward_model.energy_nce(compute(params, features_BD, positive_B), each_BM, *logs,
+                                   jnp.ones(batch, bool)).mean()
+  def step(at, key):
+    params, moments = at
+    loss, slope = jax.value_and_grad(loss_of)(params, key)
+    change, moments = optimizer.update(slope, moments)
+    return (optax.apply_updates(params, change), moments), loss
+  (params, _), losses_S = jax.lax.scan(step, (params, optimizer.init(params)),
+                                       jax.random.split(key, steps))
+  return params, losses_S
 
 
 def draw_noise(key, scores_N, count, *, stds=(3.5,), beta=0.1):

@@ -181,6 +181,42 @@ def score(scores_BE: Array, learn_B: Array, *, index: ranges.Whole = 0) -> Array
 
 
 @method
+def network(scores_BE: Array, learn_B: Array, *,
+            weights: ranges.Numbers = ((1.0, 1.0, 0.0, 1.0),)) -> Array:
+  """A reward model of named features: a small network of all scores in verifier.scores.
+
+    r = sum_h v_h tanh(sum_e w_he s_e + b_h)
+
+  `losses.reward_model.fit_network` learns the weights from pairs.
+
+  Source: Nath et al. 2024, arXiv:2402.15473. Differs from the paper: as `fit_network`; the features
+  are scores of verifiers or of scorers, there those of a language model that is asked.
+
+  Args:
+    scores_BE: the features; anything where learn_B is False.
+    learn_B: bool.
+    weights: of each hidden unit w_h1, ..., w_hE, b_h and v_h.
+  Returns:
+    rewards_B, 0 where learn_B is False.
+  Raises:
+    ValueError: a hidden unit that does not have E + 2 numbers, or no hidden unit.
+  Example:
+    >>> scores_BE = jnp.array([[1., 0.], [1., 5.], [0., 0.]])
+    >>> outcome.network(scores_BE, jnp.ones(3, bool), weights=((1., 0., 0., 2.),)).round(2)
+    Array([1.52, 1.52, 0.  ], dtype=float32)
+  """
+  size = scores_BE.shape[1] + 2
+  if not weights or any(not isinstance(x, list | tuple) or len(x) != size for x in weights):
+    raise ValueError(f"weights={weights!r:.80}: of each hidden unit a list of {size} numbers, since "
+                     f"verifier.scores names {size - 2} verifiers: their weights, the constant and "
+                     "the weight of the unit.")
+  weights_HF = jnp.array(weights, scores_BE.dtype)
+  hidden_BH = jnp.tanh(jnp.matmul(scores_BE, weights_HF[:, :-2].T, precision="highest")
+                       + weights_HF[None, :, -2])
+  return jnp.matmul(hidden_BH, weights_HF[:, -1], precision="highest")
+
+
+@method
 def filled(scores_BE: Array, learn_B: Array, *, index: ranges.Whole = 0, known: ranges.Whole = 1,
            otherwise: ranges.Whole = 2) -> Array:
   """A score where there is one, and another one, such as its prediction, where there is none.

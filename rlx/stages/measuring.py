@@ -134,7 +134,7 @@ class ScorerJudge(Judge):
 
   @property
   def threshold(self) -> float:  # type: ignore[override]
-    return 0.0 if self._scorer.kind in ("head", "implicit") else 0.5
+    return 0.0 if self._scorer.kind in ("head", "energy", "implicit") else 0.5
 
   @property
   def _scorer(self) -> passes_lib.Scorer: return self.options.scorers[self.name]
@@ -156,7 +156,8 @@ class ScorerJudge(Judge):
 
   def score_steps(self, prompts: Prompts, steps: Sequence[Texts]) -> list[list[float]]:
     separator = self.texts.step_separator or "\n"
-    if self._scorer.question_ids: return self.score_beginnings(prompts, steps, separator)
+    if self._scorer.question_ids or self._scorer.kind == "energy":
+      return self.score_beginnings(prompts, steps, separator)
     rows = [self._encode(p, separator.join(row)) for p, row in zip(prompts, steps)]
     columns = []
     for row, (_, ids) in zip(steps, rows):

@@ -16,7 +16,7 @@ import numpy as np
 from rlx.core import records, schedule
 from rlx.core.options import key
 from rlx.learner import sharding, step as learner_step
-from rlx.models import logps, packing, transformer, value as value_model
+from rlx.models import energy, logps, packing, transformer, value as value_model
 
 
 def outputs(params: records.Params, config: transformer.DecoderConfig, rollouts: records.Rollouts,
@@ -81,6 +81,22 @@ def compile_outputs(config: transformer.DecoderConfig, parts: int,
       lambda batch: outputs(params, config, *batch), (rollouts, plan), parts, shards))
 
 
+@functools.cache
+def compile_ends(config: transformer.DecoderConfig, parts: int, shards: int) -> jax.stages.Wrapped:
+  """The compiled function (params, rollouts, plan) -> (scores_B, features_BD) at the end.
+
+  What a head gives of whole completions, and the states that it reads; the rollouts have one more
+  token after each completion, as a head is read before a token.
+  """
+  def ends(params: records.Params, batch: tuple) -> tuple[jax.Array, jax.Array]:
+    numbers_BTC, features_BTD = outputs_and_features(params, config, *batch)
+    at_B11 = (batch[0].completion_len_B - 1)[:, None, None]
+    take = lambda x_BTC: jnp.take_along_axis(x_BTC, at_B11, axis=1)[:, 0]
+    return (take(value_model.combine(config, numbers_BTC)[..., None])[:, 0], take(features_BTD))
+  return jax.jit(lambda params, rollouts, plan: learner_step.map_microbatches(
+      lambda batch: ends(params, batch), (rollouts, plan), parts, shards))
+
+
 @dataclasses.dataclass(frozen=True)
 class Planner:
   """Packing plans of the passes over some rollouts, in which no row leaves its device.
@@ -130,10 +146,11 @@ class Scorer:
   @property
   def has_head(self) -> bool:
     """Whether the model has a head that gives one number in place of log-probs."""
-    return self.kind in ("head", "probability")
+    return self.kind in WITH_HEAD
 
 
-KINDS = ("head", "probability", "implicit", "yes_no")
+WITH_HEAD = ("head", "probability", "energy")
+KINDS = (*WITH_HEAD, "implicit", "yes_no")
 HEADS = (*value_model.HEADS, "yes_no")  # of train_scorer.head
 
 
@@ -231,7 +248,8 @@ class Passes:
       head: h_t,  probability: sigmoid(h_t),  implicit: sum_{i <= t} log pi - log pi_ref
 
     with h_t the head at token t, and pi_ref the initial policy, at temperature 1. Tokens that the
-    policy did not draw add nothing. Anything on padding.
+    policy did not draw add nothing. Anything on padding. An energy corrects the score of the whole
+    completion, h at its last token (models/energy.py), which each token has here.
 
     Args:
       appended: of the same rollouts with one more token, as a head is read before a token.
@@ -241,9 +259,13 @@ class Passes:
       ratio_BT = self.logps(name, name) - self.logps("reference")
       return jnp.cumsum(jnp.where(self.rollouts.action_BT, ratio_BT, 0), axis=1)
     if name not in appended._done:
-      appended._done[name] = appended.values(name, name, o.parts)[:, 1:]
+      if o.scorers[name].kind == "energy":
+        score_B, features_BD = appended.ends(name, name, o.parts)
+        score_B = energy.correct(self.state.join_params(name)["energy"], features_BD, score_B)
+        appended._done[name] = jnp.broadcast_to(score_B[:, None], self.rollouts.mask_BT.shape)
+      else: appended._done[name] = appended.values(name, name, o.parts)[:, 1:]
     scores_BT = appended._done[name]
-    return scores_BT if o.scorers[name].kind == "head" else jax.nn.sigmoid(scores_BT)
+    return jax.nn.sigmoid(scores_BT) if o.scorers[name].kind == "probability" else scores_BT
 
   def token_spreads(self, name: str, appended: "Passes") -> jax.Array:
     """sigma_BT of a scorer with the head spread, in units of h_t; a pass of its own."""
@@ -253,6 +275,12 @@ class Passes:
     """outputs_BTC of the TrainState's parameters `name`, see models/value.py."""
     o, config = self.options, self.options.models[model]
     return compile_outputs(config, parts, o.shards)(
+        self.state.join_params(name), self.rollouts, self.plan(config, parts))
+
+  def ends(self, name: str, model: str, parts: int) -> tuple[jax.Array, jax.Array]:
+    """(scores_B, features_BD) of the TrainState's parameters `name`, see `compile_ends`."""
+    o, config = self.options, self.options.models[model]
+    return compile_ends(config, parts, o.shards)(
         self.state.join_params(name), self.rollouts, self.plan(config, parts))
 
   def yes_no_scores(self, name: str, rows: records.Rollouts) -> jax.Array:

@@ -1,12 +1,15 @@
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from rlx.losses import reward_model
+from rlx.rewards import outcome
 from tests import whole
 
-fit_linear = reward_model.fit_linear
+fit_linear, fit_network = reward_model.fit_linear, reward_model.fit_network
 reward_model = whole.compile_module(reward_model)
 
 nan = np.nan
@@ -194,3 +197,25 @@ def test_a_linear_score_of_few_pairs():
                        ((chosen * nan, rejected), "holds NaN")):
     with pytest.raises(ValueError, match=message): fit_linear(*bad)
   with pytest.raises(ValueError, match="decay=0"): fit_linear(chosen, rejected, decay=0)
+
+
+def test_a_network_of_few_pairs():
+  """Pairs that no linear score orders: the middle one of three values is better than both others."""
+  chosen_NF, rejected_NF = np.array([[0.], [0.]]), np.array([[-1.], [1.]])
+  assert np.abs(fit_linear(chosen_NF, rejected_NF)).max() < 1e-6
+  fit = functools.partial(fit_network, chosen_NF, rejected_NF, hidden=3, decay=.01)
+  network_HF = np.asarray(fit(), float)
+  score = lambda x: np.tanh(x @ network_HF[:, :-2].T + network_HF[:, -2]) @ network_HF[:, -1]
+  low, middle, high = score(np.array([[-1.], [0.], [1.]]))
+  assert middle > max(low, high) + 2
+  # It is at a minimum: no slope is left of the weights of the units, of which the score is linear.
+  hidden = lambda x: np.tanh(x @ network_HF[:, :-2].T + network_HF[:, -2])
+  gap_NH = hidden(chosen_NF) - hidden(rejected_NF)
+  np.testing.assert_allclose(gap_NH.T @ sigmoid(-(gap_NH @ network_HF[:, -1])),
+                             .01 * network_HF[:, -1], atol=1e-5)
+  # The reward is the same score, and a call gives the same network again.
+  np.testing.assert_allclose(outcome.network(np.array([[-1.], [0.], [1.]], np.float32),
+                                             np.ones(3, bool), weights=network_HF.tolist()),
+                             [low, middle, high], rtol=1e-4)
+  np.testing.assert_array_equal(fit(), network_HF)
+  with pytest.raises(ValueError, match="must be"): fit_network(chosen_NF, [[1.]])

@@ -3,7 +3,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from rlx.losses import reward_model
 from rlx.models import energy
 
 
@@ -13,9 +12,8 @@ def squared(r_N, best_N): return -(r_N - best_N)**2
 def test_the_network_by_hand():
   params = energy.init(jax.random.key(0), 3, (2,), (4, 1))
   features_ND, scores_N = np.arange(6.).reshape(2, 3) / 5, np.array([.5, -1.])
-  (u, a), (v, b), (w, c) = jax.tree.map(lambda x: np.asarray(x) + .1, [
-      *params["score"], *params["joint"]])
-  params = dict(score=[(u, a)], joint=[(v, b), (w, c)])
+  params = jax.tree.map(lambda x: np.asarray(x) + .1, params)
+  (u, a), (v, b), (w, c) = ((x["w_IO"], x["b_O"]) for x in [*params["score"], *params["joint"]])
   x = np.concatenate([features_ND, np.tanh(scores_N[:, None] @ u + a)], axis=1)
   want = (np.tanh(x @ v + b) @ w + c)[:, 0]
   np.testing.assert_allclose(energy.compute(params, features_ND, scores_N), want, rtol=1e-5)
@@ -51,17 +49,14 @@ def test_a_trained_energy_is_highest_at_the_scores_of_its_features():
   features_ND = jnp.repeat(jnp.eye(2), 64, axis=0)
   scores_N = jnp.repeat(jnp.array([2., -2.]), 64)
   params = energy.init(jax.random.key(1), 2, (8,), (16, 1))
-  def loss(params, key):
-    positive_N, negative_NM, *logs = energy.draw_noise(key, scores_N, 16, stds=(3.,))
-    of = lambda r_N, repeat: energy.compute(params, jnp.repeat(features_ND, repeat, axis=0), r_N)
-    return reward_model.energy_nce(of(positive_N, 1), of(negative_NM.ravel(), 16).reshape(-1, 16),
-                                   *logs, jnp.ones(128, bool)).mean()
-  step = lambda params, key: (jax.tree.map(
-      lambda x, g: x - .1 * g, params, jax.grad(loss)(params, key)), None)
-  params, _ = jax.jit(lambda params: jax.lax.scan(
-      step, params, jax.random.split(jax.random.key(2), 300)))(params)
+  params, losses_S = energy.fit(params, jax.random.key(2), features_ND, scores_N, rate=.02,
+                                steps=300, negatives=16, stds=(3.,))
+  assert losses_S.shape == (300,) and losses_S[-30:].mean() < losses_S[:3].mean() - .5
   of = lambda r_N: energy.compute(params, jnp.eye(2), r_N)
   grid = jnp.arange(-6., 7)
   f_2R = np.stack([of(jnp.full(2, r)) for r in grid], axis=1)
   assert grid[f_2R.argmax(axis=1)].tolist() == [2, -2]
+  # The steps of `correct` are small: towards those scores, and not beyond.
   np.testing.assert_allclose(energy.refine(of, jnp.array([1.5, -2.5]), rate=.05), [2, -2], atol=.3)
+  near = energy.correct(params, jnp.eye(2), jnp.array([1.5, -2.5]))
+  assert 1.5 < near[0] < 2.3 and -2.5 < near[1] < -1.7

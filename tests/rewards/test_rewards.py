@@ -58,6 +58,17 @@ def test_filled():
     outcome.filled(scores_BE, valid_B, otherwise=4)
 
 
+def test_network():
+  """Two hidden units of two scores: 2 tanh(s_1 - s_2 + 1) - tanh(3 s_2)."""
+  np.testing.assert_allclose(outcome.network(
+      np.array([[1., 2.], [0., .5], [nan, nan]]), np.array([True, True, False]),
+      weights=((1., -1., 1., 2.), (0., 3., 0., -1.))),
+      [-np.tanh(6), 2 * np.tanh(.5) - np.tanh(1.5), 0], rtol=1e-6, atol=1e-6)
+  for weights in ((), (1., -1., 1., 2.), ((1., -1., 2.),)):
+    with pytest.raises(ValueError, match="a list of 4 numbers"):
+      outcome.network(np.ones((1, 2)), np.ones(1, bool), weights=weights)
+
+
 @pytest.mark.parametrize("options", [dict(weights=(1., 1.)), dict(thresholds=(1.,))])
 def test_stages_of_other_scores_are_refused(options):
   with pytest.raises(ValueError, match="3 weights and 2 thresholds"):
