@@ -362,8 +362,8 @@ def _scorer(_):
       path=placeholder(str),  # as model.path, with its tokenizer
       # head: what the model's head for scores gives, read after a token | probability: its sigmoid
       # | implicit: sum of log pi - log pi_ref over the completion, pi_ref the initial policy |
-      # yes_no: the probability of the token `yes` against `no` after the completion and `question` |
-      # energy: the head of the whole completion, corrected by the energy that train_scorer.energy
+      # yes_no: the probability of the token `yes` against `no` after the completion and `question`
+      # | energy: the head of the whole completion, corrected by the energy that train_scorer.energy
       # trained, the file energy.npz beside the weights.
       kind=Option("head", "rlx.stages.passes:KINDS"),
       question=placeholder(str),
@@ -771,8 +771,8 @@ def declared():
       # weights become those of a user, whose pairs the rows are: a loss of x nats on these takes
       # adapt_rate x nats off the log-weight of a head. None: they stay those of the prompt alone.
       adapt_rate=Option(placeholder(float), POSITIVE),
-      # After the last step (perhaps steps=0, of a trained prm.path) an energy is trained on scores of
-      # the pairs that the head ranks right, and their features, for scorers.NAME.kind=energy.
+      # After the last step (perhaps steps=0, of a trained prm.path) an energy is trained on scores
+      # of the pairs that the head ranks right, and their features, for scorers.NAME.kind=energy.
       energy=dict(
           steps=Option(0, ranges.WHOLE),   # 0: there is none
           batch=Option(64, COUNT),         # completions of each step

@@ -520,7 +520,7 @@ def test_an_energy_corrects_the_scores_of_a_head(folder, tmp_path, monkeypatch, 
              for i, row in enumerate(PAIRS)]
   np.testing.assert_allclose(judge.score(prompts, [row["chosen"] for row in PAIRS]),
                              corrected_B[::2], atol=2e-4)
-  with pytest.raises(ValueError, match=f"is of {config.d_model} features, the model beside it has 3"):
+  with pytest.raises(ValueError, match=f"of {config.d_model} features, the model beside it has 3"):
     energy_io.load(path, 3)
   (path / "energy.npz").write_bytes(b"PK\3\4 damaged")
   with pytest.raises(ValueError, match="energy.npz is damaged"): build.build(rl)

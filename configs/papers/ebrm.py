@@ -14,8 +14,8 @@ completions of the pairs that the reward model ranks right. It is DIR/scorer/ene
 `rlx evaluate scorer=trained rows=ROWS` on a config with this scorer measures corrected scores.
 
 Letters beside the values: P stated in the paper, C its released code (AnamikaLochab/EBRM), O our
-choice. Differences from the paper: the scale of the noise, train_scorer.energy.stds, has the unit of
-the score and fits no reward model but that of the code; the reward model and policy are small.
+choice. Differences from the paper: the scale of the noise, train_scorer.energy.stds, has the unit
+of the score and fits no reward model but that of the code; the reward model and policy are small.
 
 Confidence in the formula: medium.
 """

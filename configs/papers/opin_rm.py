@@ -7,14 +7,14 @@ names, learned from few pairs.
   rlx train papers/opin_rm:smoke workdir=DIR
 
 r = sum_e w_e s_e over verifier.scores, or with `network` a network of one hidden layer of these
-scores. `reward_model.fit_linear` and `.fit_network` of rlx.losses learn the weights from the features
-of pairs; write them into rewards.NAME.coef, or into rewards.NAME.weights. Those of this config are
-ours and not learned.
+scores. `reward_model.fit_linear` and `.fit_network` of rlx.losses learn the weights from the
+features of pairs; write them into rewards.NAME.coef, or into rewards.NAME.weights. Those of this
+config are ours and not learned.
 
-Letters beside the values: P stated in the paper (features of the domain, a network of them, RLHF with
-PPO), O our choice (the features, the weights, the linear score). Differences from the paper: its
-seven features of opinion summaries are scored by a model; here the features are scores of verifiers.
-The layers of its network could not be confirmed.
+Letters beside the values: P stated in the paper (features of the domain, a network of them, RLHF
+with PPO), O our choice (the features, the weights, the linear score). Differences from the paper:
+its seven features of opinion summaries are scored by a model; here the features are scores of
+verifiers. The layers of its network could not be confirmed.
 
 The figures of CLAIMS are those of the abstract.
 
@@ -25,8 +25,8 @@ from rlx.configs import base, quickstart
 CLAIMS = ("940 pairs are enough for a reward model, 21 times fewer than without features",)
 
 
-# O: the second score counts for less where the first one is high. Of each hidden unit the weights of
-# both scores, the constant and the weight of the unit.
+# O: the second score counts for less where the first one is high. Of each hidden unit the weights
+# of both scores, the constant and the weight of the unit.
 NETWORK = ((2.0, 0.5, 0.0, 1.5), (-2.0, 2.0, 0.0, 0.5))
 
 

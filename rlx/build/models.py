@@ -247,7 +247,8 @@ def freeze(params: records.Params, dtype: str | None) -> records.Params:
   """Casts parameters that only forward passes read to model.frozen_dtype, None: as they are.
 
   Norm scales, heads for scores and energies keep their dtype, because a forward pass multiplies by
-  them in float32 and casts all other parameters to model.dtype first. The results are bitwise the same.
+  them in float32 and casts all other parameters to model.dtype first. The results are the same, bit
+  for bit.
   """
   if dtype is None: return params
   return jax.tree.map_with_path(

@@ -367,8 +367,8 @@ def _check_scorers(c: keys.Config, methods: methods_lib.Methods) -> None:
             "spreads")
   if scorers and "token_scores_BT" in [f.name for f in plan_lib.plan_fields(c, methods)]:
     if (kind := scorers[c.verifier.scores[0].partition(".")[2]].kind) in ("yes_no", "energy"):
-      _refuse(c, "verifier.scores", f"a scorer of another kind than {kind} first, as scores of parts "
-              "of a completion are read")
+      _refuse(c, "verifier.scores", f"a scorer of another kind than {kind} first, as scores of "
+              "parts of a completion are read")
 
 
 def _check_update(c: keys.Config, section: str, scorers: dict[str, keys.Config]) -> None:

@@ -3,8 +3,10 @@
   f(e, r) of features e and a score r is high where r suits e: p(r | e) ~ exp f(e, r)
   corrected score = argmax_r f(e, r), by ascent from the reward model's own score
 
-`fit` trains it, with `losses.reward_model.energy_nce`. EBRM, Lochab and Zhang 2025, arXiv:2504.13134, as in its
-released code (AnamikaLochab/EBRM). Differs from the code: no dropout.
+`fit` trains it, with `losses.reward_model.energy_nce`.
+
+Source: EBRM, Lochab and Zhang 2025, arXiv:2504.13134, in the form of its released code
+(AnamikaLochab/EBRM). Differs from the code: no dropout.
 """
 import functools
 import math

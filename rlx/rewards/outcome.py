@@ -207,7 +207,7 @@ def network(scores_BE: Array, learn_B: Array, *,
   """
   size = scores_BE.shape[1] + 2
   if not weights or any(not isinstance(x, list | tuple) or len(x) != size for x in weights):
-    raise ValueError(f"weights={weights!r:.80}: of each hidden unit a list of {size} numbers, since "
+    raise ValueError(f"weights={weights!r:.80}: of each hidden unit a list of {size} numbers, as "
                      f"verifier.scores names {size - 2} verifiers: their weights, the constant and "
                      "the weight of the unit.")
   weights_HF = jnp.array(weights, scores_BE.dtype)

@@ -200,7 +200,7 @@ def test_a_linear_score_of_few_pairs():
 
 
 def test_a_network_of_few_pairs():
-  """Pairs that no linear score orders: the middle one of three values is better than both others."""
+  """Pairs that no linear score orders: the middle one of three values is better than both."""
   chosen_NF, rejected_NF = np.array([[0.], [0.]]), np.array([[-1.], [1.]])
   assert np.abs(fit_linear(chosen_NF, rejected_NF)).max() < 1e-6
   fit = functools.partial(fit_network, chosen_NF, rejected_NF, hidden=3, decay=.01)

@@ -40,8 +40,8 @@ def test_behind(text, behind, meta):
 
 @pytest.mark.parametrize("path", sorted(
     set(test_hostile.GOOD) - {"judge.chat", "format.tags", "phrases.reasoning", "labels.score",
-                              "coverage.path", "coverage.facts", "judging.gold", "judging.is_critiqued",
-                              *test_hostile.OF_STEPS}))
+                              "coverage.path", "coverage.facts", "judging.gold",
+                              "judging.is_critiqued", *test_hostile.OF_STEPS}))
 def test_what_stands_in_a_thought_earns_nothing(path):
   """A right completion behind, within and before thoughts, of every verifier on disk.
 
