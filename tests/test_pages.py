@@ -102,6 +102,10 @@ def shrink(c):
     for part in c.eval.sets.values():
       part.update({k: x for k, x in dict(prompts=4, samples=2, max_tokens=8).items() if k in part})
     c.train_scorer.prompts, c.sft.steps, c.sft.batch = 8, 1, 8
+    for judge in c.verifier.judges.values():
+      if "online" not in judge: continue
+      judge.update(max_tokens=8, concurrent=4)
+      judge.online.replies, c.verifier.max_error_rate = 2, 1.0  # A random model writes no verdict.
     c.learner.pack, c.verifier.workers = False, min(c.verifier.workers, 1)
     if "size" in c.prompts.options: c.prompts.options.size = 128
     if str(c.prompts.source).startswith("gym:"):
