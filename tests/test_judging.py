@@ -112,7 +112,8 @@ def test_patterns_of_errors():
   and those with another answer are wrong."""
   rows = [row("a", "3 + 4 = 7", "correct", gold="7"), row("b", "17; so", "incorrect", gold="9"),
           row("c", "9; so 9", "incorrect", gold="9")]
-  words = dict(reference="gold", reads="correct=1 incorrect=0 invalid=0.5", invalid=0.5)
+  words = dict(reference="gold", reads="correct=1 incorrect=0 invalid=0.5", invalid=0.5,
+               template="[{nonce}]\n{answer}\n[{nonce}] Verdict {nonce}: correct?")
   prompts, _ = made(rows, patterns=error_patterns.PATTERNS, **words)
   of = {(p.meta["judged"]["question"], p.meta["pattern"]): p for p in prompts}
   answer = lambda *key: of[key].meta["judged"]["answer"]
