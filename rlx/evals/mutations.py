@@ -30,10 +30,10 @@ def swap_words(line: str, text: str, random: np.random.Generator) -> str | None:
     'return b'
   """
   words = {m[0] for m in _WORD.finditer(text)} | {m[0] for m in _WORD.finditer(line)}
-  found = [(m, sorted(_others(m[0], words))) for m in _WORD.finditer(line)]
-  found = [(match, others) for match, others in found if others]
-  if not found: return None
-  match, others = found[random.integers(len(found))]
+  changes = [(m, sorted(near)) for m in _WORD.finditer(line)
+             if (near := _others(m[0], words))]
+  if not changes: return None
+  match, others = changes[random.integers(len(changes))]
   return line[:match.start()] + others[random.integers(len(others))] + line[match.end():]
 
 

@@ -308,8 +308,8 @@ def mutate(path: str | os.PathLike, run: build.Run, completions: list[Completion
     return None
 
   def make(start: int, stop: int) -> list[dict]:
-    found = {i: alter(i) for i in range(start, stop) if i % each}
-    altered = {i: copy for i, copy in found.items() if copy is not None}
+    altered = {i: copy for i in range(start, stop)
+               if i % each and (copy := alter(i)) is not None}
     asked, texts = [prompts[i // each] for i in altered], [whole for whole, *_ in altered.values()]
     verdicts = (run.pool.verify(asked, texts) if verifier is None else
                 run.outcomes.verifiers.scores(verifier, asked, texts)) if asked else ()

@@ -39,9 +39,9 @@ def _repeat(text, reference, rng):
 
 
 def _box(text, reference, rng):
-  *_, found = [*re.finditer(_NUMBER, text)] or [None]
-  if found is None or "\\boxed{" in text: return None
-  return f"{text[:found.start()]}\\boxed{{{found[0]}}}{text[found.end():]}"
+  *_, number = [*re.finditer(_NUMBER, text)] or [None]
+  if number is None or "\\boxed{" in text: return None
+  return f"{text[:number.start()]}\\boxed{{{number[0]}}}{text[number.end():]}"
 
 
 def _change(text, reference, rng):

@@ -32,6 +32,7 @@ from rlx.prompts import columns as columns_lib
 from rlx.tools import writing
 from rlx.verifiers import items as items_lib, judge
 
+_ASKED = ("question", "problem", "prompt")  # Columns of what is asked, the first that a row has.
 _AT_ONCE = 256  # Questions whose rows are written together.
 _SOURCE = "written_from"  # Column that says from which question a row was made.
 
@@ -86,11 +87,11 @@ def read(rows: Iterable[Mapping[str, Any]]) -> list[writing.Question]:
   Raises:
     ValueError: a row has no question, or a completion, verdict or items that cannot be read.
   """
-  facts: dict[str, dict[str, Any]] = {}
-  found: dict[str, list[writing.Completion]] = {}
+  columns_of: dict[str, dict[str, Any]] = {}
+  completions_of: dict[str, list[writing.Completion]] = {}
   for i, row in enumerate(rows):
     where = f"row {i}"
-    asked = next((row[key] for key in ("question", "problem", "prompt") if key in row), None)
+    asked = next((row[key] for key in _ASKED if key in row), None)
     if asked is None: raise ValueError(f"{where} has {sorted(row)}; it needs `question`.")
     text, _ = columns_lib.read_question(asked, where)
     items = row.get("items")
@@ -98,10 +99,12 @@ def read(rows: Iterable[Mapping[str, Any]]) -> list[writing.Question]:
     if items is not None and (not items_lib.are_rows(items) or not all(
         isinstance(x.get("name"), str) for x in items)):
       raise ValueError(f"{where}: items={items!r:.60}: a list of dicts with a `name`.")
-    of = facts.setdefault(text, {})
-    if "completion" in row: found.setdefault(text, []).append(_read_completion(row, items, where))
-    else: of |= {key: x for key, x in row.items() if key not in ("question", "problem", "prompt")}
-  return [_join(text, dict(of), found.get(text, [])) for text, of in facts.items()]
+    columns = columns_of.setdefault(text, {})
+    if "completion" in row:
+      completions_of.setdefault(text, []).append(_read_completion(row, items, where))
+    else: columns |= {key: x for key, x in row.items() if key not in _ASKED}
+  return [_join(text, dict(columns), completions_of.get(text, []))
+          for text, columns in columns_of.items()]
 
 
 def _read_completion(row, items, where):
@@ -114,13 +117,13 @@ def _read_completion(row, items, where):
       {x["name"]: float(x["value"]) for x in items or () if x.get("value") is not None})
 
 
-def _join(text, of, completions):
+def _join(text, columns, completions):
   """The question, whose items may be those of its completions."""
   order = lambda x: (math.isnan(x.score), -x.score if not math.isnan(x.score) else 0.0)
-  answer, items = of.pop("answer", ""), of.pop("items", None)
-  of.pop(_SOURCE, None)
+  answer, items = columns.pop("answer", ""), columns.pop("items", None)
+  columns.pop(_SOURCE, None)
   return writing.Question(text, answer if isinstance(answer, str) else str(answer),
-                          tuple(items or ()), tuple(sorted(completions, key=order)), of)
+                          tuple(items or ()), tuple(sorted(completions, key=order)), columns)
 
 
 def _check(options):

@@ -307,10 +307,10 @@ class Refine(Task):
         items=_number(self._find_unmet(question)), answer=question.completions[0].text)
 
   def read(self, reply: judge.Reply, question: Question) -> dict[str, Any]:
-    found = re.findall(rf"^\[changed {reply.nonce}\]\n(.*?)\n\[end of changed {reply.nonce}\]",
-                       reply.content, re.MULTILINE | re.DOTALL)
-    if len(found) != 1 or not found[0].strip(): raise errors.Unknown("it has no changed answer")
-    return question.row(demonstration=found[0])
+    answers = re.findall(rf"^\[changed {reply.nonce}\]\n(.*?)\n\[end of changed {reply.nonce}\]",
+                         reply.content, re.MULTILINE | re.DOTALL)
+    if len(answers) != 1 or not answers[0].strip(): raise errors.Unknown("it has no changed answer")
+    return question.row(demonstration=answers[0])
 
 
 TASKS: dict[str, Callable[..., Task]] = dict(
