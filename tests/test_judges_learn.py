@@ -6,13 +6,13 @@ import optax
 import pytest
 
 from rlx import build
-from rlx.build import memory
+from rlx.build import measuring, memory
 from rlx.io import weights
 from rlx.loops import rl
 from rlx.models import logps
 from rlx.stages import host_state, judge_replies, judging
 from rlx.tools import convert
-from rlx.verifiers import _replies, errors, judge
+from rlx.verifiers import _replies, errors, judge, usage
 from tests import test_judges_in_process as in_process, tiny
 
 SECTION = "verifier.judges.own"
@@ -177,6 +177,17 @@ def test_devices_share_the_replies(folder):
   np.testing.assert_array_equal(batch.reward_B, alone.reward_B)
   jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-7), *(
       jax.device_get(optax.tree.get(x.scorers_opt[SECTION], "mu")) for x in (state, want)))
+
+
+def test_rlx_evaluate_asks_a_judge_that_learns_as_a_frozen_one(folder):
+  prompts = build.build(config_of(folder)).prompts.first(1)
+  usage.take()
+  measured = [measuring.build_judge(config_of(folder, online=online, verifier__scores=()), prompts,
+                                    judge="judge.chat/own") for online in (ONLINE, {})]
+  scores = [x.score(prompts * 4, in_process.TEXTS) for x in measured]
+  np.testing.assert_array_equal(*scores)
+  assert measured[0].close()["judge/requests"] == 2 * len(in_process.TEXTS)
+  measured[1].close()
 
 
 def test_memory_counts_it(run):

@@ -106,8 +106,10 @@ def verifier_of(c: keys.Config, path: str,
   form, _, name = path.partition("/")
   compares = form == "judge.pairs"
   with c.unlocked():
-    for options in (c.verifier.judge, *c.verifier.judges.values()) if compares else ():
-      options.update(both_orders=False, against="group", opponents=0, strength="win_rate")
+    for options in (c.verifier.judge, *c.verifier.judges.values()):
+      if "online" in options: options.online.replies = None  # Nothing learns here.
+      if compares:
+        options.update(both_orders=False, against="group", opponents=0, strength="win_rate")
     c.verifier.workers = max(c.verifier.workers, 1)
     c.environment.name = None
     if form == "judge.rubric": c.verifier.by_item = path
