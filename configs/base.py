@@ -106,6 +106,18 @@ def use_judge(c):
   return c.verifier.judge
 
 
+def use_rubric(c, is_judged):
+  """Gives completions the rubric of the chosen base, which its verifiers or a judge grade.
+
+  Raises:
+    ValueError: as `part`.
+  """
+  c.verifier.workers = max(c.verifier.workers, 1)
+  c.verifier.default_items = part("rubric")
+  if is_judged: use_judge(c)
+  c.verifier.by_item = "judge.rubric" if is_judged else "items.verdicts"
+
+
 def chosen():
   """The base that `over` names; None outside of it."""
   name, asked = _CHOSEN.get() or (None, set())

@@ -39,16 +39,14 @@ TEMPLATE = (
 def get_config(arg=""):
   kind, size = base.variant(arg, ("verifiers", "judge", "implicit"))
   c = quickstart.grpo(size)  # P: GRPO. O: no filter by accuracy, because the verdict is no reward.
-  c.verifier.workers = max(c.verifier.workers, 1)
-  c.verifier.default_items = base.part("rubric")
-  if kind != "verifiers": base.use_judge(c)
+  base.use_rubric(c, is_judged=kind != "verifiers")
   if kind == "implicit":
+    c.verifier.by_item = None
     c.verifier.judges = dict(
         whole=dict(template=TEMPLATE, reads=r"Score {nonce}: (\d+)", full=10.0))
     c.verifier.scores = ("judge.chat/whole",)
     c.rewards = dict(outcome=dict(name="outcome.score", coef=1.0))                # P
     return c
-  c.verifier.by_item = dict(verifiers="items.verdicts", judge="judge.rubric")[kind]
   # P: an item is met or not; O: from 1/2 on.
   c.rewards = dict(outcome=dict(name="items.weighted", coef=1.0, kind="mean", threshold=0.5))
   return c

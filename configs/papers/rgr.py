@@ -39,10 +39,7 @@ CLAIMS = (
 def get_config(arg=""):
   kind, size = base.variant(arg, ("verifiers", "judge", "guided"))
   c = quickstart.grpo(size)  # P: GRPO. O: no filter by accuracy, because the verdict is no reward.
-  c.verifier.workers = max(c.verifier.workers, 1)
-  c.verifier.default_items = base.part("rubric")
-  if kind != "verifiers": base.use_judge(c)
-  c.verifier.by_item = "items.verdicts" if kind == "verifiers" else "judge.rubric"
+  base.use_rubric(c, is_judged=kind != "verifiers")
   # P: a criterion is met or not; O: from 1/2 on.
   c.rewards = dict(outcome=dict(name="items.weighted", coef=1.0, kind="mean", threshold=0.5))
   if kind == "guided":

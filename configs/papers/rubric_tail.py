@@ -32,9 +32,6 @@ CLAIMS = (
 def get_config(arg=""):
   kind, size = base.variant(arg, ("verifiers", "judge"))
   c = quickstart.grpo(size)  # O: no filter by accuracy, because the verdict is no reward.
-  c.verifier.workers = max(c.verifier.workers, 1)
-  c.verifier.default_items = base.part("rubric")
-  if kind == "judge": base.use_judge(c)
-  c.verifier.by_item = dict(verifiers="items.verdicts", judge="judge.rubric")[kind]
+  base.use_rubric(c, is_judged=kind == "judge")
   c.rewards = dict(outcome=dict(name="items.weighted", coef=1.0, kind="mean"))                # P
   return c
