@@ -444,7 +444,7 @@ _HEADS = {"spreads_N": "spread", "chosen_spread_N": "spread", "chosen_NK": "mixt
 
 
 def _check_head(c: keys.Config) -> None:
-  """Refuses heads, labels and losses that do not belong together."""
+  """Refuses heads, losses and labels that do not belong together."""
   part = c.train_scorer
   loss = resolve.bind("losses", part.loss, "train_scorer.loss")
   taken, named = inspect.signature(loss).parameters, f"train_scorer.loss.name={part.loss.name!r}"
@@ -492,7 +492,12 @@ def _check_head(c: keys.Config) -> None:
     if not compares & {"chosen_N", "chosen_NK"} or part.head == "yes_no":
       _refuse(c, "train_scorer.auxiliary.name", f"None with {named} and train_scorer.head="
               f"{part.head!r}; it is added to a loss of pairs, of a model with a head")
-  scorers = build_models.read_scorers(c)
+  _check_labelling(c)
+
+
+def _check_labelling(c: keys.Config) -> None:
+  """Refuses ways to label completions and steps that do not fit what is learned."""
+  part, scorers = c.train_scorer, build_models.read_scorers(c)
   def is_share(path: str) -> bool:
     return (not host_fields.is_scorer(path)
             or scorers[path.partition(".")[2]].kind == "probability")
