@@ -345,12 +345,12 @@ def _judge(_=None):
       # Before the first retry; doubles with each further one.
       pause_s=Option(1.0, Range(0, 3600)),
       api_key_env=placeholder(str),  # environment variable that has the key; None: sends no key
-      # How a judge in process of its own path learns beside the policy, by RL on its replies: 1 for
-      # the verdict on the whole answer that the prompt's verifier gives, else 0.
+      # How a judge in process with a model of its own learns beside the policy: by RL on its replies.
+      # The reward is 1 if a reply states the verdict of the prompt's verifier, else 0.
       online=dict(
-          # To each request, of which the first is read as any judge's; None: it is frozen.
+          # Replies to each request; rewards of the policy read the first. None: it is frozen.
           replies=Option(placeholder(int), whole(1, 64)),
-          balanced=False,              # right and wrong completions have half of the weight each
+          balanced=False,              # right and wrong completions weigh the same in total
           advantages=dict(name="group.grpo"),  # of the replies to a request, see `advantages`
           loss=dict(name="policy.ppo_clip"),   # see learner.loss; no reference model
           epochs=Option(1, EPOCHS), minibatches=Option(1, PARTS), microbatches=Option(1, PARTS),

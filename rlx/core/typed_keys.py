@@ -568,7 +568,7 @@ Keys = TypedDict("Keys", {
     # of the replies to a request, see `advantages`
     "verifier.judge.online.advantages": Function | dict[str, Any],
     "verifier.judge.online.advantages.name": Function,
-    # right and wrong completions have half of the weight each
+    # right and wrong completions weigh the same in total
     "verifier.judge.online.balanced": bool,
     "verifier.judge.online.epochs": int,
     # see learner.loss; no reference model
@@ -592,7 +592,7 @@ Keys = TypedDict("Keys", {
     # steps of linear warm-up
     "verifier.judge.online.optimizer.warmup_steps": int,
     "verifier.judge.online.optimizer.weight_decay": float,
-    # To each request, of which the first is read as any judge's; None: it is frozen.
+    # Replies to each request; rewards of the policy read the first. None: it is frozen.
     "verifier.judge.online.replies": int | None,
     # judge.pairs: how many others of the group each completion meets; 0: all.
     "verifier.judge.opponents": int,

@@ -25,8 +25,8 @@ class Request:
   Attributes:
     slots: the texts that are put into the template, without the nonce.
     nonce: None if the template has none.
-    numbers: of the items that the reply has a line for, and None for one on the whole; None: it
-      has one verdict.
+    numbers: of the items that the reply has a line for; an entry None is the line on the whole.
+      None in place of a tuple: the reply has one verdict.
     marks: the text whose spans the reply marks; None: it marks none.
   """
   template: str
@@ -122,8 +122,7 @@ def parse(reply: Reply, reads: str | Mapping[str, float], full: float = 1.0,
         same, of words in lower case, which may be numbers, and of scores on any scale.
       Otherwise a regular expression with one group, a number; {nonce} stands for the nonce and
         {item} for the number of an item.
-    numbers: of the items, and None for a score of the whole, whose line has no number; None: the
-      reply states one score.
+    numbers: as of Request; the line on the whole has no number.
     probability: a format of words; each counts with the probability of its token in the place
       of the one that was drawn: sum_w p_w s_w / sum_w p_w. A word that is not among the
       log-probs has p_w = 0.
