@@ -42,8 +42,8 @@ TEMPLATE = (
     "[answer {nonce}]\n{answer}\n[end of answer {nonce}]\n\n"
     "Write down the template of the solution: the steps of its plan, in order and in general "
     "words, without its numbers and its answer. Then imagine that someone who knows nothing but "
-    "the question and this template follows it. Your reply ends with this line: Verdict {nonce}: yes, "
-    "if they get the reference answer; Verdict {nonce}: no, if they do not.")
+    "the question and this template follows it. Your reply ends with this line: Verdict {nonce}: "
+    "yes, if they get the reference answer; Verdict {nonce}: no, if they do not.")
 
 
 def get_config(arg=""):

@@ -325,8 +325,8 @@ def _find_judge(run: run_lib.Run, name: str) -> sampling_lib.Sampler | None:
 def _trace_scorer_update(run: run_lib.Run, state: records.TrainState, name: str) -> Program:
   """The update of a model that learns beside the policy.
 
-  That of a scorer is on a batch or on two completions of each prompt, that of a judge on all replies
-  about a batch.
+  That of a scorer is on a batch or on two completions of each prompt, that of a judge on all its
+  replies about a batch.
   """
   update, (params, opt_state) = run.updates[name], state.get_trained(name)
   x = run.sizes.prompt_tokens + getattr(run.passes.scorers.get(name), "reference_tokens", 0)
@@ -339,7 +339,8 @@ def _trace_scorer_update(run: run_lib.Run, state: records.TrainState, name: str)
     batch = records.Batch(
         learner.group, action_BT=shape_rows(bool, t), sampler_logps_BT=logps_BT,
         advantages_BT=logps_BT, reward_B=coef_B, outcome_B=coef_B, finish_B=shape_rows(jnp.int32),
-        excluded_B=shape_rows(jnp.int8), label_B=shape_rows(bool), old_logps_BT=None if learner.has_one_step else logps_BT)
+        excluded_B=shape_rows(jnp.int8), label_B=shape_rows(bool),
+        old_logps_BT=None if learner.has_one_step else logps_BT)
   else:
     batch = records.Batch(learner.group, labels_BT=_Shape((b, t - 1), jnp.float32))
   rollouts, batch, coef_B = sharding.row_shapes(
