@@ -345,8 +345,8 @@ def _judge(_=None):
       # Before the first retry; doubles with each further one.
       pause_s=Option(1.0, Range(0, 3600)),
       api_key_env=placeholder(str),  # environment variable that has the key; None: sends no key
-      # How a judge in process with a model of its own learns beside the policy: by RL on its replies.
-      # The reward is 1 if a reply states the verdict of the prompt's verifier, else 0.
+      # How a judge in process with a model of its own learns beside the policy: by RL on its
+      # replies. The reward is 1 if a reply states the verdict of the prompt's verifier, else 0.
       online=dict(
           # Replies to each request; rewards of the policy read the first. None: it is frozen.
           replies=Option(placeholder(int), whole(1, 64)),
